@@ -1,0 +1,121 @@
+"""Signs that a text was damaged on its way here: by a shell, a template, an env file or a hurried hand.
+
+A value parser asks here only after its own grammar has refused the text, to tell what probably happened.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mooncake_config.display import shown
+from mooncake_config.findings import Malformed
+
+TEXT_LIMIT = 4096
+"""Longest text of a value, in characters. Longer is an accident, whatever it holds."""
+
+_UNEXPANDED = re.compile(
+    r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{.*?\}\}|\{%.*?%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
+)
+_PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;.*?&gt;")
+_QUOTES = "\"'“”‘’„«»`"
+
+
+def text_of(raw: object, example: str) -> str:
+    """The raw value as text without surrounding blanks.
+
+    Raises:
+        Malformed: it is no text, or one of unreasonable length.
+    """
+    if not isinstance(raw, str):
+        raise Malformed(
+            "wrong-type",
+            f"{shown(raw)} is {kind_of(raw)}, and this field takes text.",
+            f'write one text in double quotes, such as "{example}".',
+        )
+    if len(raw) > TEXT_LIMIT:
+        raise Malformed(
+            "text-too-long",
+            f"a text of {len(raw):,} characters ({shown(raw)}); no value is longer than {TEXT_LIMIT:,}.",
+            f"write the value alone, such as {example}.",
+        )
+    return raw.strip()
+
+
+def kind_of(raw: object) -> str:
+    """The JSON type of a value, with its article."""
+    if raw is None:
+        return "null"
+    for kind, words in ((bool, "a boolean"), ((int, float), "a number"), (str, "text"), ((list, tuple), "a list")):
+        if isinstance(raw, kind):  # type: ignore[arg-type]
+            return words
+    return "an object" if isinstance(raw, dict) else f"a Python {type(raw).__name__}"
+
+
+def refuse_damage(text: str, example: str) -> None:
+    """Raises :class:`Malformed` when the text shows a known kind of damage; else does nothing."""
+    for look in (_characters, _unexpanded, _placeholder, _quotes, _comment):
+        look(text, example)
+
+
+def _characters(text: str, example: str) -> None:
+    odd = next((c for c in text if not c.isprintable()), None)
+    if odd is None:
+        return
+    if "\ud800" <= odd <= "\udfff":
+        what = f"the byte 0x{ord(odd) & 0xFF:02x}, which is not UTF-8"
+    else:
+        what = f"the invisible character {shown(odd)} (U+{ord(odd):04X})"
+    raise Malformed(
+        "control-character",
+        f"{shown(text)} holds {what}.",
+        f"write the value anew by hand, such as {example}; copying it brings the character along.",
+    )
+
+
+def _unexpanded(text: str, example: str) -> None:
+    found = _UNEXPANDED.search(text)
+    if found is None:
+        return
+    part = found.group()
+    if part.startswith("$("):
+        cause = "Kubernetes expands $(NAME) only for variables defined above it in the same container, a shell runs it"
+    elif part.startswith("`"):
+        cause = "single quotes or a file keep a shell from running the command"
+    elif part.startswith(("{{", "{%", "%")):
+        cause = "the template was never rendered"
+    else:
+        cause = "single quotes, a JSON file or an env file keep a shell from expanding it"
+    raise Malformed(
+        "unexpanded-variable",
+        f"{shown(text)} still holds {shown(part)}: {cause}.",
+        f"put the value itself there, such as {example}, or use double quotes so that the shell expands it.",
+    )
+
+
+def _placeholder(text: str, example: str) -> None:
+    found = _PLACEHOLDER.search(text)
+    if found:
+        raise Malformed(
+            "placeholder",
+            f"{shown(text)} still holds the placeholder {shown(found.group())} of a guide.",
+            f"replace it, angle brackets included, with your own value, such as {example}.",
+        )
+
+
+def _quotes(text: str, example: str) -> None:
+    if text and (text[0] in _QUOTES or text[-1] in _QUOTES):
+        raise Malformed(
+            "stray-quotes",
+            f"{shown(text)} holds quotes as part of the value: an env file, a Dockerfile or one quoting too many kept them.",
+            f"write the value without them: {shown(text.strip(_QUOTES)) or example}.",
+        )
+
+
+def _comment(text: str, example: str) -> None:
+    value, mark, _ = text.partition("#")
+    if mark and value != value.rstrip():
+        raise Malformed(
+            "kept-comment",
+            f"{shown(text)} holds a comment as part of the value: env files of Docker and Kubernetes keep it.",
+            f"move the comment to a line of its own and leave {shown(value.strip()) or example}.",
+        )

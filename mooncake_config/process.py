@@ -1,0 +1,96 @@
+"""Process: all that a rule of one process reads, and what its values amount to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from mooncake_config.display import masked
+from mooncake_config.findings import Fault
+from mooncake_config.provenance import Claim, Ledger
+from mooncake_config.ray_node import NodeAddress
+from mooncake_config.settings import FIELDS
+from mooncake_config.sources import Environment
+from mooncake_config.topology import Role, Topology
+
+Value = int | str | None
+
+
+class Backend(str, Enum):
+    """The rollout object store of a job."""
+
+    RAY = "ray"
+    MOONCAKE = "mooncake"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the job: who it is, every claim on its settings, and the values that hold.
+
+    ``values`` has each field's validated value, None where it is malformed or nobody claims it. ``variables`` holds
+    the environment variables whose names concern Mooncake, and no others.
+    """
+
+    backend: Backend
+    role: Role
+    topology: Topology
+    replica_num: int
+    ledger: Ledger
+    values: Mapping[str, Value]
+    faults: tuple[Fault, ...]
+    variables: Environment
+    node: NodeAddress
+
+    @property
+    def contributes_segment(self) -> bool:
+        """Whether this process gives memory to the Store."""
+        return self.topology.contributes_segment(self.role)
+
+    def text(self, name: str) -> str | None:
+        """The value of a text field, None where there is none."""
+        value = self.values[name]
+        return value if isinstance(value, str) else None
+
+    def size(self, name: str) -> int | None:
+        """The value of a size field in bytes, None where there is none."""
+        value = self.values[name]
+        return value if isinstance(value, int) else None
+
+    def winner(self, name: str) -> Claim | None:
+        """The claim that holds."""
+        return self.ledger.winner(name)
+
+    @property
+    def node_memory(self) -> int | None:
+        """Bytes that all Store clients of one training node reserve: processes × buffer + one segment."""
+        processes = self.topology.processes_per_node
+        buffer, segment = self.size("local_buffer_size"), self.size("global_segment_size")
+        if processes is None or buffer is None or segment is None:
+            return None
+        return processes * buffer + segment
+
+
+def setup_kwargs(process: Process) -> dict[str, int | str]:
+    """The dictionary for ``MooncakeDistributedStore.setup``: Mooncake's own names, in bytes and text.
+
+    A process that contributes no segment hands over 0 for it. Only for a process without errors.
+    """
+    handed: dict[str, int | str] = {}
+    for spec in FIELDS:
+        value = process.values[spec.name]
+        if spec.wiring.engine and value is not None:
+            withheld = spec.wiring.contributed and not process.contributes_segment
+            handed[spec.wiring.engine] = 0 if withheld else value
+    return handed
+
+
+def fingerprint(process: Process) -> str | None:
+    """Equal on all nodes that belong together: a hash over the values that they must agree on, secrets masked first."""
+    agreed = [process.text(spec.name) for spec in FIELDS if spec.wiring.agreed]
+    if process.backend is not Backend.MOONCAKE or not all(agreed):
+        return None
+    text = json.dumps([masked(value) for value in agreed if value])
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

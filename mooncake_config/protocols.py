@@ -1,0 +1,87 @@
+"""Transfer protocols and device lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from mooncake_config.damage import refuse_damage, text_of
+from mooncake_config.display import shown
+from mooncake_config.findings import Malformed
+
+PROTOCOLS: dict[str, str] = {
+    "tcp": "TCP sockets. Works on any routable network.",
+    "rdma": "InfiniBand or RoCE. Needs an RDMA device on every node.",
+    "efa": "AWS Elastic Fabric Adapter.",
+    "cxi": "HPE Slingshot.",
+    "ub": "Huawei Unified Bus.",
+    "ubshmem": "Huawei Unified Bus shared memory.",
+    "ascend": "Huawei Ascend NPU links.",
+    "sunrise_link": "Sunrise accelerator links.",
+    "cxl": "CXL shared memory; needs MC_CXL_DEV_SIZE.",
+    "nvlink_intra": "NVLink inside one node.",
+    "rpc_only": "Metadata only, no data transport.",
+}
+"""What the Store's client installs a transport for (client_service.cpp), with a word on each. Lower case only there."""
+
+AUTO_DISCOVERY = "auto-discovery"
+"""The word that means "pick devices yourself" in device_name, like an empty text (since Mooncake v0.3.12)."""
+
+DEVICE_PATTERN = r"^[A-Za-z0-9_.-]+(?: *, *[A-Za-z0-9_.-]+)*$"
+"""What an editor accepts as device_name: RDMA device names, separated by commas."""
+
+_UNEXPECTED_IN_DEVICES = re.compile(r"[{}\[\]]")
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, or None."""
+    table = {_plain(item): item for item in known}
+    matches = get_close_matches(_plain(word[:80]), table, n=1, cutoff=0.6)
+    return table[matches[0]] if matches else None
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", word.lower())
+
+
+def parse_protocol(raw: object) -> str:
+    """A protocol of :data:`PROTOCOLS`, lower-cased.
+
+    Raises:
+        Malformed: no text, or a protocol that the Store's client does not know.
+    """
+    text = text_of(raw, "rdma")
+    if text.lower() in PROTOCOLS:
+        return text.lower()
+    refuse_damage(text, "rdma")
+    near = nearest(text, PROTOCOLS)
+    meant = f"did you mean {near}? Known are" if near else "write one of"
+    raise Malformed(
+        "unknown-protocol",
+        f"{shown(text)} is not a protocol of Mooncake Store, whose client would retry for 22 s and end in -1.",
+        f"{meant} {', '.join(PROTOCOLS)}.",
+    )
+
+
+def parse_device_name(raw: object) -> str:
+    """RDMA device names separated by commas, ``auto-discovery``, or empty text: Mooncake picks.
+
+    Raises:
+        Malformed: no text, or a damaged one.
+    """
+    text = text_of(raw, "mlx5_0")
+    refuse_damage(text, "mlx5_0")
+    if _UNEXPECTED_IN_DEVICES.search(text):
+        raise Malformed(
+            "device-form",
+            f"{shown(text)} is a list or a map in JSON, which Mooncake takes as one odd device name.",
+            "write the names with commas, mlx5_0,mlx5_1; where they differ by node, export MOONCAKE_DEVICE on each.",
+        )
+    return text
+
+
+def devices_of(device_name: str) -> tuple[str, ...]:
+    """The device names of an accepted text; none where Mooncake picks."""
+    names = tuple(name.strip() for name in device_name.split(",") if name.strip())
+    return () if names == (AUTO_DISCOVERY,) else names

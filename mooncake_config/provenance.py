@@ -1,0 +1,74 @@
+"""Where a value came from, and which claims it beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Source(str, Enum):
+    """A kind of place that can make a claim."""
+
+    CLI = "cli"
+    ENV = "env"
+    RAY = "ray"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One exact spot in a source, worded for the person who must edit it: ``MOONCAKE_MASTER``, not a class name."""
+
+    source: Source
+    spot: str
+
+    def __str__(self) -> str:
+        return self.spot
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A raw value, as it was written, and its origin."""
+
+    raw: object
+    origin: Origin
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether this is no claim at all: null or blank text. Zero is a claim."""
+        return self.raw is None or (isinstance(self.raw, str) and not self.raw.strip())
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Every claim on every field, strongest first, and the empty ones that count as none."""
+
+    claims: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    empty: tuple[tuple[str, Claim], ...] = ()
+
+    def winner(self, name: str) -> Claim | None:
+        """The claim that holds for a field, or None where nobody made one."""
+        return next(iter(self.claims.get(name, ())), None)
+
+    def overridden(self, name: str) -> tuple[Claim, ...]:
+        """The claims that lost, strongest first."""
+        return self.claims.get(name, ())[1:]
+
+    def origin(self, name: str) -> Origin | None:
+        """The origin of the claim that holds."""
+        winner = self.winner(name)
+        return winner.origin if winner else None
+
+
+def stack(layers: Iterable[Mapping[str, Claim]]) -> Ledger:
+    """The ledger of several layers of claims, given strongest first. No claim is lost."""
+    claims: dict[str, tuple[Claim, ...]] = {}
+    empty: list[tuple[str, Claim]] = []
+    for layer in layers:
+        for name, claim in layer.items():
+            if claim.is_empty and claim.origin.source is not Source.DEFAULT:
+                empty.append((name, claim))
+            else:
+                claims[name] = (*claims.get(name, ()), claim)
+    return Ledger(claims, tuple(empty))

@@ -1,0 +1,194 @@
+"""Resolving: the claims of all sources, stacked, validated and examined, for one process of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from mooncake_config.display import shown
+from mooncake_config.findings import ConfigError, Fault, Finding, Malformed, Severity
+from mooncake_config.init_kwargs import InitKwargs, Reading, read_init_kwargs
+from mooncake_config.process import Backend, Process, Value, fingerprint, setup_kwargs
+from mooncake_config.provenance import Ledger, Origin, stack
+from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
+from mooncake_config.rules import examine
+from mooncake_config.settings import FIELDS, StoreSettings
+from mooncake_config.sources import Environment, LayerSource, World, WorldSource, real_environment
+from mooncake_config.topology import Role, Topology, complete_topology
+from mooncake_config.variables import related_variables
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """A configuration without errors: the settings, where each came from, and what else was found."""
+
+    settings: StoreSettings
+    process: Process
+    findings: tuple[Finding, ...]
+
+    @property
+    def ledger(self) -> Ledger:
+        """Every claim on every field, strongest first."""
+        return self.process.ledger
+
+    @property
+    def replica_num(self) -> int:
+        """Memory replicas of each object."""
+        return self.process.replica_num
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Equal on all nodes that belong together: over master, metadata server and protocol."""
+        return fingerprint(self.process)
+
+    def origin(self, name: str) -> Origin:
+        """Where the value of a field comes from.
+
+        Raises:
+            KeyError: there is no such field.
+        """
+        origin = self.ledger.origin(name)
+        if origin is None:
+            raise KeyError(name)
+        return origin
+
+    def setup_kwargs(self) -> dict[str, int | str]:
+        """The seven keys of ``MooncakeDistributedStore.setup``: text, and integers of bytes. Passwords are in clear."""
+        return setup_kwargs(self.process)
+
+    def to_runtime_env(self) -> dict[str, dict[str, str]]:
+        """A Ray runtime environment that gives the same settings to every actor: ``{"env_vars": {…}}``, text only.
+
+        Master, metadata server and protocol, and sizes that somebody claimed; never what belongs to one node.
+        """
+        env_vars = {}
+        for spec in FIELDS:
+            variable, claimed = spec.wiring.variable, self.origin(spec.name).source.value != "default"
+            if variable and not spec.wiring.node_local and (spec.wiring.agreed or claimed):
+                env_vars[variable] = str(self.process.values[spec.name])
+        return {"env_vars": env_vars}
+
+
+def resolve_store_config(
+    init_kwargs: InitKwargs = None,
+    *,
+    role: Role | str = Role.TRAINER,
+    replica_num: int = 1,
+    topology: Topology | None = None,
+    environ: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+) -> Resolution:
+    """Resolves the configuration of Mooncake Store for this process: init kwargs, variables, Ray node IP, defaults.
+
+    Args:
+        init_kwargs: JSON text, ``"@file"``, a mapping, or None.
+        role: what this process does in the job.
+        replica_num: memory replicas of each object.
+        topology: the job's shape; what is None in it is detected.
+        environ: the environment; None: ``os.environ``.
+        ignore: codes or names of rules whose findings are dropped.
+
+    Raises:
+        ConfigError: with every finding, when there is an error among them.
+        ValueError: an unknown role or rule.
+        TypeError: init kwargs or replica_num of another type.
+    """
+    process, settings = resolve_process(
+        init_kwargs,
+        backend=Backend.MOONCAKE,
+        role=role,
+        replica_num=replica_num,
+        topology=topology or Topology(),
+        environment=Environment(real_environment(environ)),
+    )
+    findings = examine(process, ignore)
+    if settings is None or any(finding.severity is Severity.ERROR for finding in findings):
+        raise ConfigError(findings)
+    return Resolution(settings, process, findings)
+
+
+def resolve_process(
+    init_kwargs: InitKwargs,
+    *,
+    backend: Backend,
+    role: Role | str,
+    replica_num: int,
+    topology: Topology,
+    environment: Environment,
+) -> tuple[Process, StoreSettings | None]:
+    """One process with every claim and fault, and its settings; None where a value is malformed or the master missing.
+
+    Raises:
+        ValueError: an unknown role.
+        TypeError: init kwargs or replica_num of another type.
+    """
+    if isinstance(replica_num, bool) or not isinstance(replica_num, int):
+        raise TypeError(f"replica_num must be an integer, not {replica_num!r}")
+    reading = read_init_kwargs(init_kwargs)
+    node = NodeAddress(topology.node_ip) if topology.node_ip else find_node_address()
+    shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
+    sources = _ordered_sources(World(reading.claims, environment, node))
+    ledger = stack(source.claims for source in sources)
+    settings, values, faults = _validate(sources, ledger)
+    process = Process(
+        backend=backend,
+        role=Role(role),
+        topology=shape,
+        replica_num=replica_num,
+        ledger=ledger,
+        values=values,
+        faults=(*reading.faults, *_empty_claims(ledger), *faults, *rank_faults),
+        variables=Environment(related_variables(environment.variables), environment.spots),
+        node=node,
+    )
+    return process, settings
+
+
+def _ordered_sources(world: World) -> tuple[LayerSource, ...]:
+    """The sources in the order that the settings class gives them."""
+    asking = WorldSource(StoreSettings, world)
+    ordered = StoreSettings.settings_customise_sources(StoreSettings, asking, asking, asking, asking)
+    return tuple(source for source in ordered if isinstance(source, LayerSource))
+
+
+def _validate(
+    sources: tuple[LayerSource, ...], ledger: Ledger
+) -> tuple[StoreSettings | None, dict[str, Value], tuple[Fault, ...]]:
+    try:
+        settings = StoreSettings(_build_sources=(sources, {}))
+    except ValidationError as refusal:
+        faults = tuple(_faults_of(refusal, ledger))
+        return None, dict(_good_values(ledger, {name for fault in faults for name in fault.fields})), faults
+    return settings, {spec.name: getattr(settings, spec.name) for spec in FIELDS}, ()
+
+
+def _faults_of(refusal: ValidationError, ledger: Ledger) -> Iterator[Fault]:
+    for error in refusal.errors(include_url=False, include_input=False):
+        name = str(error["loc"][0])
+        cause, origin = error.get("ctx", {}).get("error"), ledger.origin(name)
+        if isinstance(cause, Malformed) and origin:
+            yield Fault(cause.offence, (name,), origin, cause.message, cause.fix)
+
+
+def _good_values(ledger: Ledger, malformed: set[str]) -> Iterator[tuple[str, Value]]:
+    """Every field's value where another one is malformed, by the same parsers."""
+    for spec in FIELDS:
+        winner = None if spec.name in malformed else ledger.winner(spec.name)
+        yield spec.name, spec.parse(winner.raw) if winner else None
+
+
+def _empty_claims(ledger: Ledger) -> Iterator[Fault]:
+    for name, claim in ledger.empty:
+        written = "null" if claim.raw is None else "empty" if claim.raw == "" else "blank"
+        message = f"{shown(claim.origin.spot)} leaves {name} {written}, which counts as unset."
+        if claim.origin.source.value == "env":
+            message = f"{shown(claim.origin.spot)} is {written} and counts as unset."
+        in_force = ledger.winner(name)
+        instead = f"; {shown(in_force.raw) or 'the default'} from {in_force.origin} is in force" if in_force else ""
+        fix = f"give it a value, or take it out if that is meant{instead}."
+        yield Fault("empty-claim", (name,), claim.origin, message, fix)
+
+
+__all__ = ["Reading", "Resolution", "resolve_process", "resolve_store_config"]

@@ -1,0 +1,651 @@
+"""MC1xx: one process, its values against each other, its role and the job's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from mooncake_config.addresses import hosts_of, ip_of, is_loopback, split_endpoint
+from mooncake_config.display import shown
+from mooncake_config.findings import Severity
+from mooncake_config.process import Backend, Process
+from mooncake_config.protocols import devices_of, nearest
+from mooncake_config.provenance import Origin, Source
+from mooncake_config.rules.rule import Problem, rule
+from mooncake_config.settings import FIELDS
+from mooncake_config.sizes import human_size
+from mooncake_config.sources import KWARGS_SPOT
+from mooncake_config.topology import Role
+from mooncake_config.variables import BARE, FOREIGN, KNOWN_OTHERS, KUBERNETES_LINK, LOOK_ALIKES, READ, kubernetes_master
+
+DEFAULT_CHUNK = 64 << 20
+"""Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
+CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
+"""Docker's default bridge."""
+_ADDRESS_FIELDS = ("local_hostname", "master_server_address", "metadata_server")
+_REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
+
+
+def _several_nodes(process: Process) -> bool | None:
+    nodes = process.topology.num_nodes
+    return None if nodes is None else nodes > 1
+
+
+@rule("MC100", Severity.ERROR, protects=True)
+def missing_master(process: Process) -> Iterator[Problem]:
+    """Nobody says where the master is.
+
+    Why: an empty master address kills the process with SIGSEGV (measured), with no message at all.
+
+    Fix: export MOONCAKE_MASTER=host:port on every node before Ray starts, or put master_server_address into the init
+    kwargs. Variables such as MOONCAKE_MASTER_ADDR are used in guides' shell snippets and are read by nobody.
+
+    Fires:
+        explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    if process.backend is not Backend.MOONCAKE or process.winner("master_server_address"):
+        return
+    variables = process.variables.variables
+    hint = kubernetes_master(variables)
+    stray = next((name for name in variables if _meant(name) == "MOONCAKE_MASTER" and variables[name].strip()), None)
+    fix = "export MOONCAKE_MASTER=host:port before Ray starts, or give master_server_address in the init kwargs"
+    if hint:
+        fix += f"; Kubernetes announces a Service at {shown(hint)}"
+    elif stray:
+        fix += f"; {shown(stray)} is set, but that name is not read"
+    yield Problem(("master_server_address",), "no master address is set, and there is no default for it.", f"{fix}.")
+
+
+@rule("MC101", Severity.ERROR)
+def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
+    """An address that only this machine can reach, in a job of several nodes.
+
+    Sees all of 127.0.0.0/8, ::1, localhost and its kin, and the spellings 127.1, 0x7f000001, ::ffff:127.0.0.1, in
+    local_hostname, master_server_address and metadata_server. With one node they are fine; with an unknown number of
+    nodes this is a warning.
+
+    Why: setup succeeds, and this node's own puts and gets work. From the other nodes a get gives nothing, a put -800;
+    a master on loopback costs a worker 90 silent seconds and ends in -1 (all measured on two hosts).
+
+    Fix: write the address on the data network; for local_hostname, unset it and start Ray with --node-ip-address.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 explain --num-nodes 2 --node-ip 10.0.0.7
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 explain --num-nodes 1 --node-ip 10.0.0.7
+    """
+    several = _several_nodes(process)
+    if several is False:
+        return
+    count = f"this job has {process.topology.num_nodes} nodes" if several else "the number of nodes is unknown"
+    for name in _ADDRESS_FIELDS:
+        for host in hosts_of(process.text(name) or ""):
+            if is_loopback(host):
+                certain = several and not (name == "local_hostname" and _is_guess(process))
+                message = f"{shown(host)} is a loopback address, which only this host reaches, and {count}."
+                yield Problem((name,), message, _off_loopback(process, name), None if certain else Severity.WARNING)
+
+
+def _off_loopback(process: Process, name: str) -> str:
+    if name != "local_hostname":
+        return "write the address that every node reaches it by."
+    winner = process.winner(name)
+    if winner and winner.origin.source is Source.RAY:
+        return "start Ray with --node-ip-address=ADDRESS on the data network, or export MOONCAKE_LOCAL_HOSTNAME on each node."
+    node = process.node
+    if node.guessed or is_loopback(node.address):
+        return "set it to this node's address on the data network."
+    return f"set it to this node's address on the data network, or unset it to use the Ray node IP {shown(node.address)}."
+
+
+def _is_guess(process: Process) -> bool:
+    winner = process.winner("local_hostname")
+    return winner is not None and winner.origin.source is Source.RAY and process.node.guessed
+
+
+@rule("MC102", Severity.ERROR)
+def chunk_above_buffer(process: Process) -> Iterator[Problem]:
+    """A chunk of a put does not fit into the local buffer.
+
+    Sees chunk_bytes above local_buffer_size, and a buffer below Mooncake's own chunk of 64 MiB where chunk_bytes is
+    unset (a warning: small objects still pass).
+
+    Why: a put larger than the buffer fails with "requested buffer size exceeds pool capacity" (measured), in the middle
+    of the first iteration.
+
+    Fix: enlarge local_buffer_size or lower chunk_bytes; from 16 MiB up the chunk size does not change the speed.
+
+    Fires:
+        MOONCAKE_LOCAL_BUFFER_SIZE=64mb explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": "128mb"}'
+    Silent:
+        MOONCAKE_LOCAL_BUFFER_SIZE=64mb explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": "64mb"}'
+    """
+    chunk, buffer = process.size("chunk_bytes"), process.size("local_buffer_size")
+    if not buffer:
+        return
+    if chunk is not None and chunk > buffer:
+        message = f"a chunk of {human_size(chunk)} does not fit into local_buffer_size, {human_size(buffer)}."
+        yield Problem(("chunk_bytes", "local_buffer_size"), message, "lower chunk_bytes or enlarge local_buffer_size.")
+    unset = chunk is None and process.ledger.origin("chunk_bytes") == Origin(Source.DEFAULT, "default")
+    if unset and 1024 <= buffer < DEFAULT_CHUNK:
+        message = f"Mooncake's chunk of 64 MiB does not fit into a buffer of {human_size(buffer)}: larger puts fail."
+        fix = 'enlarge local_buffer_size to "64mb" or more, or set chunk_bytes below it.'
+        yield Problem(("local_buffer_size",), message, fix, Severity.WARNING)
+
+
+@rule("MC103", Severity.ERROR)
+def replicas_below_one(process: Process) -> Iterator[Problem]:
+    """Fewer than one replica is asked for.
+
+    Why: with no replica there is no copy at all; Mooncake answers -600 at the first put.
+
+    Fix: write --mooncake-replica-num 1 or more.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-replica-num 0
+    Silent:
+        explain --num-nodes 1 --mooncake-replica-num 1
+    """
+    if process.replica_num < 1:
+        message = f"{process.replica_num} replicas are asked for; an object needs one at least."
+        yield Problem((), message, "write --mooncake-replica-num 1, or leave it out.", origin=_REPLICA_FLAG)
+
+
+@rule("MC104", Severity.WARNING)
+def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
+    """More replicas are asked for than nodes contribute a segment.
+
+    Sees --mooncake-replica-num above --trainer-nodes (or --num-nodes); with an unknown number of nodes an info.
+
+    Why: each replica needs a segment of its own. Mooncake makes fewer and says nothing: put returns 0 and there is one
+    copy (measured). The two-node walkthrough has one training node, so one segment.
+
+    Fix: lower the number, or let more nodes train.
+
+    Fires:
+        explain --num-nodes 2 --trainer-nodes 1 --mooncake-replica-num 2
+    Silent:
+        explain --num-nodes 2 --trainer-nodes 2 --mooncake-replica-num 2
+    """
+    replicas, nodes = process.replica_num, process.topology.trainer_nodes
+    if replicas < 2:
+        return
+    if nodes is None:
+        message = f"whether {replicas} replicas find {replicas} segments is unknown: the number of training nodes is."
+        fix = "tell it with --trainer-nodes."
+        yield Problem((), message, fix, Severity.INFO, _REPLICA_FLAG)
+    elif replicas > nodes:
+        segments = f"{nodes} node{'s contribute' if nodes > 1 else ' contributes'} a segment"
+        message = f"{replicas} replicas are asked for and {segments}: Mooncake silently makes {nodes}."
+        yield Problem((), message, f"write --mooncake-replica-num {nodes}, or train on more nodes.", origin=_REPLICA_FLAG)
+
+
+@rule("MC105", Severity.WARNING)
+def nothing_contributed(process: Process) -> Iterator[Problem]:
+    """The process that should contribute a segment contributes 0 bytes.
+
+    Why: the Store consists of what trainers contribute. Without any segment every put fails with -200 (measured).
+
+    Fix: give it a size, unless other clients hold the Store's memory.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=0 explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=0 explain --num-nodes 1 --role driver
+    """
+    if process.contributes_segment and process.size("global_segment_size") == 0:
+        message = "this process should contribute a segment and contributes 0 bytes; a Store without segments refuses every put (-200)."
+        yield Problem(("global_segment_size",), message, 'write a size such as "8gb".')
+
+
+@rule("MC106", Severity.ERROR)
+def fixed_port_in_many_processes(process: Process) -> Iterator[Problem]:
+    """local_hostname has a port, and several processes of the node would use it.
+
+    Why: host:port is the name of a segment. The second client of the same name fails or takes the first one's place;
+    without a port Mooncake picks a free one in each process.
+
+    Fix: take the port away.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7:12345 explain --num-nodes 1 --processes-per-node 8
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7:12345 explain --num-nodes 1 --processes-per-node 1
+    """
+    address, processes = process.text("local_hostname"), process.topology.processes_per_node
+    if not address or not processes or processes < 2:
+        return
+    endpoint = split_endpoint(address)
+    if endpoint.port is not None:
+        message = f"the port {endpoint.port} is fixed, and {processes} processes of this node would share it."
+        yield Problem(("local_hostname",), message, f"write {shown(endpoint.host)}: Mooncake picks a port in each process.")
+
+
+@rule("MC107", Severity.ERROR)
+def job_wide_hostname(process: Process) -> Iterator[Problem]:
+    """local_hostname stands in the JSON of a job with several nodes.
+
+    Sees an IP of another node (an error), this node's own IP or a name (a warning), and anything in a Python mapping,
+    which a program may build on each node (a warning at most).
+
+    Why: the same JSON reaches every node, so all of them advertise one address, and each transfer goes to that node.
+
+    Fix: take it out of the JSON; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node.
+
+    Fires:
+        explain --num-nodes 2 --node-ip 10.0.0.7 --mooncake-store-init-kwargs '{"local_hostname": "10.0.0.1"}'
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2 --node-ip 10.0.0.7
+    """
+    winner, address = process.winner("local_hostname"), process.text("local_hostname")
+    if not winner or not address or winner.origin.source is not Source.CLI or _several_nodes(process) is False:
+        return
+    host = split_endpoint(address).host
+    own, given = ip_of(process.node.address), ip_of(host)
+    if is_loopback(host) or (given is not None and given.is_unspecified):
+        return
+    mapping = winner.origin.spot == KWARGS_SPOT
+    foreign = given is not None and own is not None and given != own
+    if mapping and not foreign:
+        return
+    nodes = process.topology.num_nodes
+    count = f"all {nodes} nodes" if nodes else "every node of the job"
+    message = f"{shown(host)} from the init kwargs reaches {count}"
+    message += f", and this node is {shown(process.node.address)}." if foreign else ", and each must have its own."
+    certain = foreign and nodes and not mapping and not process.node.guessed
+    fix = "take local_hostname out of the init kwargs; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node."
+    yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
+
+
+@rule("MC108", Severity.WARNING)
+def job_wide_device(process: Process) -> Iterator[Problem]:
+    """device_name stands in the JSON of a job with several nodes.
+
+    Why: device names differ by node, and the JSON reaches every node; a device that does not exist there costs 22
+    seconds and ends in -1 (measured).
+
+    Fix: export MOONCAKE_DEVICE on each node before Ray starts there.
+
+    Fires:
+        explain --num-nodes 2 --mooncake-store-init-kwargs '{"device_name": "mlx5_0"}'
+    Silent:
+        MOONCAKE_DEVICE=mlx5_0 explain --num-nodes 2
+    """
+    winner = process.winner("device_name")
+    if winner and winner.origin.source is Source.CLI and winner.origin.spot != KWARGS_SPOT:
+        names = devices_of(process.text("device_name") or "")
+        if names and _several_nodes(process) is not False and process.text("protocol") != "tcp":
+            message = f"{shown(', '.join(names))} from the init kwargs reaches every node, and device names differ by node."
+            yield Problem(("device_name",), message, "export MOONCAKE_DEVICE on each node before starting Ray there.")
+
+
+@rule("MC109", Severity.WARNING)
+def device_without_rdma(process: Process) -> Iterator[Problem]:
+    """A device is named, and the protocol is tcp.
+
+    Why: Mooncake ignores the device (measured). Perhaps rdma was meant, and the transfers are slow without a word.
+
+    Fix: write protocol rdma, or take the device away.
+
+    Fires:
+        MOONCAKE_PROTOCOL=tcp MOONCAKE_DEVICE=mlx5_0 explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=rdma MOONCAKE_DEVICE=mlx5_0 explain --num-nodes 1
+    """
+    names = devices_of(process.text("device_name") or "")
+    if names and process.text("protocol") == "tcp":
+        message = f"the protocol is tcp, which ignores the RDMA device {shown(', '.join(names))}."
+        yield Problem(("device_name",), message, "set the protocol to rdma if RDMA is meant, or unset the device.")
+
+
+@rule("MC110", Severity.WARNING)
+def every_process_contributes(process: Process) -> Iterator[Problem]:
+    """Several trainers run on a node, and this one has no local rank.
+
+    Why: a trainer without a rank counts as the first of its node, so every one of them would contribute a segment, and
+    the node gives several times the memory that was planned.
+
+    Fix: launch with torchrun or set LOCAL_RANK; at a terminal, pass --local-rank.
+
+    Fires:
+        explain --num-nodes 1 --processes-per-node 8
+    Silent:
+        explain --num-nodes 1 --processes-per-node 8 --local-rank 0
+    """
+    processes = process.topology.processes_per_node
+    if process.role is Role.TRAINER and process.topology.local_rank is None and processes and processes > 1:
+        message = f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
+        fix = "let the launcher set LOCAL_RANK, or pass --local-rank (in Python: Topology(local_rank=…))."
+        yield Problem(("global_segment_size",), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
+
+
+@rule("MC111", Severity.WARNING)
+def rank_outside_the_node(process: Process) -> Iterator[Problem]:
+    """The local rank is not below the number of processes on the node.
+
+    Why: one of the two numbers is wrong; if it is the rank (a global rank, perhaps), no process of the node may be 0,
+    and nobody contributes.
+
+    Fix: give the rank on the node, counted from 0.
+
+    Fires:
+        explain --num-nodes 1 --processes-per-node 8 --local-rank 8
+    Silent:
+        explain --num-nodes 1 --processes-per-node 8 --local-rank 7
+    """
+    rank, processes = process.topology.local_rank, process.topology.processes_per_node
+    if rank is not None and processes is not None and rank >= processes:
+        message = f"the local rank is {rank}, and this node has {processes} process{'es' if processes > 1 else ''}."
+        fix = f"give the rank on the node, 0 to {processes - 1}; a global rank is not meant."
+        yield Problem((), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
+
+
+@rule("MC112", Severity.WARNING)
+def guessed_node_ip(process: Process) -> Iterator[Problem]:
+    """local_hostname is a guess, since no Ray says what this node's IP is.
+
+    Sees the address of the default route, or loopback, in a job of several or an unknown number of nodes.
+
+    Why: the default route often leads through the management network, not the data network.
+
+    Fix: run it where Ray runs, or pass --node-ip, or set MOONCAKE_LOCAL_HOSTNAME.
+
+    Fires:
+        explain --num-nodes 2
+    Silent:
+        explain --num-nodes 2 --node-ip 10.0.0.7
+    """
+    if _is_guess(process) and _several_nodes(process) is not False:
+        message = f"{shown(process.node.address)} is a guess from this host's routes: no Ray runs here to say the node IP."
+        fix = "pass --node-ip (in Python: Topology(node_ip=…)), run it where Ray runs, or set MOONCAKE_LOCAL_HOSTNAME."
+        yield Problem(("local_hostname",), message, fix)
+
+
+@rule("MC113", Severity.WARNING)
+def mixed_address_families(process: Process) -> Iterator[Problem]:
+    """local_hostname is IPv6 and the master IPv4, or the other way round.
+
+    Why: a node that is known by one family is not always reached by the other, and MC_USE_IPV6 decides for the engine.
+
+    Fix: use one family throughout.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 --node-ip fd00::5
+    Silent:
+        MOONCAKE_MASTER=[fd00::1]:50051 explain --num-nodes 2 --node-ip fd00::5
+    """
+    own = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
+    for host in hosts_of(process.text("master_server_address") or ""):
+        master = ip_of(host)
+        if own is not None and master is not None and own.version != master.version:
+            message = f"this client advertises {own} (IPv{own.version}) and the master is {master} (IPv{master.version})."
+            yield Problem(("local_hostname", "master_server_address"), message, "use addresses of one family.")
+
+
+@rule("MC114", Severity.WARNING)
+def link_local_address(process: Process) -> Iterator[Problem]:
+    """An address is link-local: 169.254.0.0/16 or fe80::/10.
+
+    Why: such addresses are valid on one wire only, IPv6 ones only together with an interface, which differs by node.
+
+    Fix: write the address on the data network.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=169.254.3.4 explain --num-nodes 2
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2
+    """
+    if _several_nodes(process) is False:
+        return
+    for name in _ADDRESS_FIELDS:
+        for host in hosts_of(process.text(name) or ""):
+            ip = ip_of(host)
+            if ip is not None and ip.is_link_local:
+                message = f"{shown(host)} is link-local: other networks, and other interfaces, do not reach it."
+                yield Problem((name,), message, "write a routable address on the data network.")
+
+
+@rule("MC115", Severity.WARNING)
+def container_bridge_address(process: Process) -> Iterator[Problem]:
+    """local_hostname is an address of Docker's default bridge, 172.17.0.0/16.
+
+    Why: every host has the same bridge, so other nodes reach a container of their own, or nobody.
+
+    Fix: run the container with --network=host, or advertise the host's address.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=172.17.0.3 explain --num-nodes 2
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=172.18.0.3 explain --num-nodes 2
+    """
+    ip = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
+    if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE and _several_nodes(process) is not False:
+        message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
+        yield Problem(("local_hostname",), message, "run the container with --network=host, or set the host's own address.")
+
+
+@rule("MC120", Severity.WARNING)
+def unread_variable(process: Process) -> Iterator[Problem]:
+    """A variable looks like one of the seven, and is not read.
+
+    Sees names known from guides and other tools (MOONCAKE_MASTER_ADDR, MOONCAKE_METADATA_SERVER), misspellings
+    (MOONCAKE_DEVCE), another case (mooncake_master), and bare names (LOCAL_HOSTNAME, PROTOCOL) where the right variable
+    is unset.
+
+    Why: the value that was exported is not in force, and nothing else says so.
+
+    Fix: export it under the name that is read.
+
+    Fires:
+        MOONCAKE_MASTER_ADDR=10.0.0.5:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    variables = process.variables.variables
+    for name in sorted(variables):
+        meant = _meant(name)
+        if meant is None or (name in BARE and variables.get(meant, "").strip()):
+            continue
+        about = next(spec.name for spec in FIELDS if spec.wiring.variable == meant)
+        case = " (names are case-sensitive)" if name.upper() == meant else ""
+        message = f"{shown(name)} is set, and nothing reads it{case}; the variable is {meant}."
+        in_force = process.winner(about)
+        weight = None if not in_force or in_force.origin.source in (Source.DEFAULT, Source.RAY) else Severity.INFO
+        if name not in BARE:
+            weight = None
+        yield Problem((about,), message, f"export {meant} instead, or unset {shown(name)}.", weight, process.variables.origin(name))
+
+
+@rule("MC121", Severity.WARNING)
+def variable_of_another_tool(process: Process) -> Iterator[Problem]:
+    """A variable configures another tool and is not read here.
+
+    Sees MOONCAKE_CONFIG_PATH (vLLM, SGLang, Mooncake's own config class), MOONCAKE_STORE_INIT_KWARGS (launch scripts),
+    MOONCAKE_IB_GID_INDEX.
+
+    Why: whoever set it believes that its content is in force.
+
+    Fix: give the same settings as init kwargs, --mooncake-store-init-kwargs @FILE, or as MOONCAKE_… variables.
+
+    Fires:
+        MOONCAKE_CONFIG_PATH=/etc/mooncake.json explain --num-nodes 1
+    Silent:
+        MOONCAKE_LOG=mooncake.log explain --num-nodes 1
+    """
+    for name in sorted(process.variables.variables):
+        if name in FOREIGN:
+            message = f"{name} is set and is not read here: {FOREIGN[name]}."
+            fix = "give the settings as init kwargs (--mooncake-store-init-kwargs @FILE) or in the documented variables."
+            weight = Severity.INFO if name == "MOONCAKE_STORE_INIT_KWARGS" else None
+            yield Problem((), message, fix, weight, process.variables.origin(name))
+
+
+@rule("MC122", Severity.INFO)
+def unknown_variable(process: Process) -> Iterator[Problem]:
+    """A variable begins with MOONCAKE_ and is known neither here nor as one of Mooncake's own.
+
+    Why: perhaps a misspelling too far from any name to be recognised.
+
+    Fix: compare it with the table of variables; unset it if nothing needs it.
+
+    Fires:
+        MOONCAKE_FLUX_CAPACITOR=1 explain --num-nodes 1
+    Silent:
+        MOONCAKE_HOST_ID=node-7 explain --num-nodes 1
+    """
+    for name in sorted(process.variables.variables):
+        if name.startswith("MOONCAKE_") and not _is_explained(name):
+            message = f"{shown(name)} is set, and neither this library nor Mooncake is known to read it."
+            fix = f"the variables that are read are {', '.join(sorted(READ))}."
+            yield Problem((), message, fix, origin=process.variables.origin(name))
+
+
+def _is_explained(name: str) -> bool:
+    if name in READ or name in FOREIGN or _meant(name):
+        return True
+    return bool(KNOWN_OTHERS.fullmatch(name) or KUBERNETES_LINK.fullmatch(name))
+
+
+def _meant(name: str) -> str | None:
+    """The variable that was probably meant by another name, or None."""
+    if name in READ or name in FOREIGN or KNOWN_OTHERS.fullmatch(name) or KUBERNETES_LINK.fullmatch(name):
+        return None
+    if name in LOOK_ALIKES or name in BARE:
+        return LOOK_ALIKES.get(name) or BARE[name]
+    if name.upper() in READ:
+        return name.upper()
+    if name.upper() in LOOK_ALIKES:
+        return LOOK_ALIKES[name.upper()]
+    if not name.upper().startswith("MOONCAKE"):
+        return None
+    tail = name.upper().removeprefix("MOONCAKE").strip("_")
+    near = nearest(tail, (known.removeprefix("MOONCAKE_") for known in READ)) if tail else None
+    return f"MOONCAKE_{near}" if near and _close(tail, near) else None
+
+
+def _close(word: str, known: str) -> bool:
+    """Whether two names differ by a slip, not by a word: one of few letters, or one cut short."""
+    if known.startswith(word) or word.startswith(known):
+        return len(word) >= 5
+    return abs(len(word) - len(known)) <= 2 and sum(a != b for a, b in zip(sorted(word), sorted(known), strict=False)) <= 4
+
+
+@rule("MC123", Severity.WARNING)
+def engine_variable_overrides(process: Process) -> Iterator[Problem]:
+    """A variable of Mooncake's engine overrides a field, or contradicts it.
+
+    Sees MC_FORCE_TCP with a protocol other than tcp, MC_FORCE_HCA and MC_FORCE_MNNVL with tcp, MC_MS_AUTO_DISC=1 (the
+    engine then picks transports itself), MC_USE_TENT (which ignores device_name), MC_TCP_BIND_ADDRESS and
+    MC_USE_IPV6 against local_hostname, MC_STORE_USE_HUGEPAGE=0 (its presence counts, not its value).
+
+    Why: the engine reads these after everything that was resolved here, without a word.
+
+    Fix: unset the variable, or change the field.
+
+    Fires:
+        MC_FORCE_TCP=1 MOONCAKE_PROTOCOL=rdma explain --num-nodes 1
+    Silent:
+        MC_FORCE_TCP=1 MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
+    """
+    variables = process.variables.variables
+    for name in sorted(variables):
+        if name.startswith("MC_"):
+            about, message = _contradiction(process, name, variables[name].strip())
+            if message:
+                fix = f"unset {name}, or change the field to agree with it."
+                yield Problem(about, f"{name}={shown(variables[name])} {message}.", fix, origin=process.variables.origin(name))
+
+
+def _contradiction(process: Process, name: str, value: str) -> tuple[tuple[str, ...], str | None]:
+    protocol = process.text("protocol")
+    own = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
+    on = value.lower() not in ("", "0", "false", "off", "no")
+    if name == "MC_FORCE_TCP" and on and protocol not in (None, "tcp"):
+        return ("protocol",), f"makes the engine use TCP, whatever the protocol ({protocol}) says"
+    if name in ("MC_FORCE_HCA", "MC_FORCE_MNNVL") and on and protocol == "tcp":
+        return ("protocol",), "makes the engine use another transport than the protocol tcp"
+    if name == "MC_MS_AUTO_DISC" and value == "1":
+        return ("protocol", "device_name"), "lets the engine pick transport and devices itself; the fields are not asked"
+    if name == "MC_USE_TENT" and on and process.text("device_name"):
+        return ("device_name",), "selects an engine that ignores device_name"
+    if name == "MC_STORE_USE_HUGEPAGE" and not on:
+        return ("global_segment_size",), "turns huge pages on: the engine looks at its presence, not its value"
+    if name == "MC_USE_IPV6" and on and own is not None and own.version == 4:
+        return ("local_hostname",), f"selects IPv6, and this client advertises {own}"
+    bound = ip_of(value) if name == "MC_TCP_BIND_ADDRESS" and value else None
+    if bound is not None and own is not None and bound != own and not bound.is_unspecified:
+        return ("local_hostname",), f"binds another address than the one advertised, {own}"
+    return (), None
+
+
+@rule("MC124", Severity.INFO)
+def engine_variable(process: Process) -> Iterator[Problem]:
+    """Variables of Mooncake's engine are set that apply whatever is resolved here.
+
+    Sees those that choose transports, addresses or memory.
+
+    Why: they explain differences between nodes that no field shows.
+
+    Fix: nothing, if they are meant; they must be equal on all nodes.
+
+    Fires:
+        MC_GID_INDEX=3 explain --num-nodes 1
+    Silent:
+        MC_LOG_LEVEL=INFO explain --num-nodes 1
+    """
+    variables = process.variables.variables
+    names = [name for name in sorted(variables) if name in _TELLING and not _contradiction(process, name, variables[name].strip())[1]]
+    if names:
+        listed = ", ".join(f"{name}={shown(variables[name], 40)}" for name in names)
+        message = f"the engine reads these itself, whatever is resolved here: {listed}."
+        fix = "nothing, if they are meant; keep them equal on all nodes."
+        yield Problem((), message, fix, origin=process.variables.origin(names[0]))
+
+
+_TELLING = frozenset(
+    "MC_FORCE_TCP MC_FORCE_HCA MC_FORCE_MNNVL MC_MS_AUTO_DISC MC_MS_FILTERS MC_TE_FILTERS MC_USE_TENT MC_USE_TEV1 "
+    "MC_STORE_MEMCPY MC_STORE_USE_HUGEPAGE MC_STORE_HUGEPAGE_SIZE MC_STORE_CLUSTER_ID MC_USE_IPV6 MC_TCP_BIND_ADDRESS "
+    "MC_RDMA_BIND_ADDRESS MC_GID_INDEX MC_IB_PORT MC_MTU MC_CUSTOM_TOPO_JSON MC_RPC_PROTOCOL MC_MAX_MR_SIZE "
+    "MC_STORE_CLIENT_MIN_PORT MC_STORE_CLIENT_MAX_PORT MC_METADATA_CLUSTER_ID MC_INTRA_NVLINK MC_CXL_DEV_SIZE".split()
+)
+"""Engine variables that change where or how data moves. None of them holds a secret."""
+
+
+@rule("MC125", Severity.ERROR, protects=True)
+def cxl_without_size(process: Process) -> Iterator[Problem]:
+    """The protocol is cxl, and MC_CXL_DEV_SIZE is not set.
+
+    Why: Mooncake aborts the process (LOG(FATAL) in client_service.cpp).
+
+    Fix: export MC_CXL_DEV_SIZE, or use another protocol.
+
+    Fires:
+        MOONCAKE_PROTOCOL=cxl explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=cxl MC_CXL_DEV_SIZE=1073741824 explain --num-nodes 1
+    """
+    if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
+        message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
+        yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
+
+
+@rule("MC130", Severity.INFO)
+def ignored_in_vain(process: Process) -> Iterator[Problem]:
+    """A finding was to be ignored, and cannot be.
+
+    Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
+    native code.
+
+    Why: there is no value to go on with, or the process would die.
+
+    Fix: correct what the finding names.
+
+    Fires:
+        explain --num-nodes 1 --ignore missing-master
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
+    """
+    return iter(())
+

@@ -1,0 +1,85 @@
+"""Rule and Problem: a check with a code and a page, and what it yields."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Generic, TypeVar
+
+from mooncake_config.findings import Severity
+from mooncake_config.provenance import Origin
+
+Subject = TypeVar("Subject", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule saw. ``examine`` adds the rule's code, the severity, and the origin of the first field.
+
+    Args:
+        severity: where this problem weighs otherwise than its rule says.
+        origin: where the place to edit is not the origin of the first field.
+    """
+
+    fields: tuple[str, ...]
+    message: str
+    fix: str
+    severity: Severity | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Rule(Generic[Subject]):
+    """A check: code, name, severity, and the page that its docstring is.
+
+    ``protects`` marks a rule whose offence leaves no value to go on with, or kills the process in native code; it
+    cannot be ignored. ``by_reading`` marks a rule that a parser fires.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    protects: bool
+    page: str
+    see: Callable[[Subject], Iterable[Problem]]
+    by_reading: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page."""
+        return self.page.partition("\n")[0]
+
+
+def rule(
+    code: str, severity: Severity, *, protects: bool = False
+) -> Callable[[Callable[[Subject], Iterable[Problem]]], Rule[Subject]]:
+    """Makes a rule of a function: its name, with hyphens, is the rule's name, its docstring the page."""
+
+    def of(see: Callable[[Subject], Iterable[Problem]]) -> Rule[Subject]:
+        return Rule(code, _name(see), severity, protects, inspect.cleandoc(see.__doc__ or ""), see)
+
+    return of
+
+
+def reported_by_reading(code: str, severity: Severity = Severity.ERROR) -> Callable[[Callable[[], None]], Rule[object]]:
+    """Makes a rule that is fired while reading: the function holds the page, the parser holds the check.
+
+    What could not be read has no value, so such a rule cannot be ignored when it is an error.
+    """
+
+    def of(page: Callable[[], None]) -> Rule[object]:
+        protects = severity is Severity.ERROR
+        return Rule(code, _name(page), severity, protects, inspect.cleandoc(page.__doc__ or ""), lambda _: (), by_reading=True)
+
+    return of
+
+
+def _name(function: Callable[..., object]) -> str:
+    return function.__name__.replace("_", "-")
+
+
+def rules_in(module: ModuleType) -> tuple[Rule[object], ...]:
+    """The rules of a module, by code."""
+    return tuple(sorted((item for item in vars(module).values() if isinstance(item, Rule)), key=lambda r: r.code))

@@ -1,0 +1,778 @@
+"""MC0xx: one value. The first part is fired while reading; the second looks at values that could be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mooncake_config.addresses import endpoints_of, hosts_of, ip_of, is_wildcard, scheme_of
+from mooncake_config.display import shown
+from mooncake_config.findings import Severity
+from mooncake_config.process import Process
+from mooncake_config.protocols import devices_of
+from mooncake_config.provenance import Claim
+from mooncake_config.rules.rule import Problem, reported_by_reading, rule
+from mooncake_config.settings import FIELDS
+from mooncake_config.sizes import format_size, human_size
+
+SEGMENT_FLOOR = 16 << 20
+"""Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
+BUFFER_RANGE = (1 << 10, 1 << 40)
+"""Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
+_SIZE_T = 1 << 64
+_ADDRESS_FIELDS = ("local_hostname", "master_server_address", "metadata_server")
+
+
+@reported_by_reading("MC001")
+def broken_json() -> None:
+    """The init kwargs are not JSON.
+
+    Sees text that the JSON parser refuses: quotes taken away by a shell, a value cut at a blank, escapes or quotes
+    too many, Python's own notation, a trailing comma, a byte order mark, NaN.
+
+    Why: nothing of a broken text is taken, so every field in it would fall back to its variable or default, and the
+    job would run with settings that nobody wrote.
+
+    Fix: put the JSON in single quotes, or into a file that is passed as @FILE; a file survives every shell.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs {protocol:tcp}
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"protocol": "tcp"}'
+    """
+
+
+@reported_by_reading("MC002")
+def not_an_object() -> None:
+    """The init kwargs are JSON, but no object.
+
+    Sees a list, a number, a text; above all a text that holds JSON again, which was encoded twice.
+
+    Why: only an object has fields.
+
+    Fix: write {"field": value, …}, encoded once.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '[{"protocol": "tcp"}]'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"protocol": "tcp"}'
+    """
+
+
+@reported_by_reading("MC003")
+def unreadable_file() -> None:
+    """The file behind @ cannot be read.
+
+    Sees a path that does not exist on this node, a directory, a pipe, bytes that are not UTF-8, more than 4 MiB.
+
+    Why: without the file every field in it would silently fall back.
+
+    Fix: give a regular file that exists on every node, best with an absolute path: Ray jobs run in another directory.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs @no-such-file.json
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{}'
+    """
+
+
+@reported_by_reading("MC004")
+def unknown_key() -> None:
+    """A key of the JSON is no field.
+
+    Sees every key but the eight fields and $schema, and names the nearest field; Mooncake's own spellings
+    (rdma_devices, master_server_addr) and keys that belong to another flag (replica_num) are known.
+
+    Why: Mooncake ignores unknown keys without a word (measured), so a typo leaves the default in force.
+
+    Fix: write the field's name as the message gives it.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"protocl": "tcp"}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"$schema": "x", "protocol": "tcp"}'
+    """
+
+
+@reported_by_reading("MC005")
+def doubled_key() -> None:
+    """A key stands twice in the JSON.
+
+    Why: JSON parsers keep the last one without a word; whoever wrote the first one is not heard.
+
+    Fix: keep one of them.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"protocol": "tcp", "protocol": "rdma"}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"protocol": "rdma"}'
+    """
+
+
+@reported_by_reading("MC006", Severity.WARNING)
+def empty_claim() -> None:
+    """A variable, a JSON value or the whole flag is empty, and counts as unset.
+
+    Sees a blank variable, a blank text or null in the JSON, and a blank --mooncake-store-init-kwargs.
+
+    Why: an unset shell variable often hides behind it: "${HEAD_IP_}" expands to nothing, and the job falls back to the
+    next source. Passed on as it is, an empty master kills the process with SIGSEGV (measured).
+
+    Fix: give the value, or unset the variable or leave the key out if the fallback is meant.
+
+    Fires:
+        MOONCAKE_PROTOCOL= explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC010")
+def wrong_type() -> None:
+    """A JSON value has the wrong type.
+
+    Sees numbers, lists, objects and booleans where text belongs, and lists, objects and booleans where a size does.
+    A boolean is no number here.
+
+    Why: Mooncake's binding turns everything into text: true becomes the size "True", null the text "None" (measured).
+
+    Fix: write text in double quotes, or a size such as "8gb".
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"global_segment_size": true}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"global_segment_size": 2147483648}'
+    """
+
+
+@reported_by_reading("MC011")
+def unreadable_size() -> None:
+    """A size is not a number with a unit.
+
+    Sees anything but digits, an optional decimal fraction and an optional unit: b, kb, mb, gb, tb, pb with or without
+    i or without b, in any case. Units are powers of 1024. Exponents, separators, decimal commas, bits and comments are
+    named.
+
+    Why: other readers guess. humanfriendly takes "2 bananas" as 2 bytes; older Mooncake takes garbage as 16 MiB.
+
+    Fix: write "8gb", "1.5gb" or the bytes.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE='8gb junk' explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE='8 GiB' explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC012")
+def negative_size() -> None:
+    """A size is negative.
+
+    Why: Mooncake answers -600, the code that has ten other causes too.
+
+    Fix: write a size of 0 or more.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=-1gb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=1gb explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC013")
+def fraction_of_a_byte() -> None:
+    """A size is no whole number of bytes.
+
+    Sees "0.3gb" (322122547.2 bytes) and 1.5 without a unit. Decimal fractions that come out even, such as "1.5gb",
+    are exact and accepted.
+
+    Why: rounding would give another size than the one that stands there, and on another node perhaps another rounding.
+
+    Fix: write whole bytes, or a smaller unit.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=0.3gb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=0.5gb explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC014")
+def zero_chunk() -> None:
+    """chunk_bytes is 0.
+
+    Why: Mooncake raises "chunk_bytes must be positive", at the first put, after the whole start-up (measured).
+
+    Fix: write "64mb", or leave it out for Mooncake's own 64 MiB.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": 0}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": "64mb"}'
+    """
+
+
+@reported_by_reading("MC015")
+def text_too_long() -> None:
+    """A value is longer than any value can be.
+
+    Sees more than 4,096 characters.
+
+    Why: a file or a log was pasted where a name or an address belongs.
+
+    Fix: write the value alone.
+
+    Fires:
+        MOONCAKE_MASTER=@LONG@ explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC016")
+def control_character() -> None:
+    """A value holds a character that cannot be seen.
+
+    Sees control and format characters, blanks other than the plain one, and bytes that are not UTF-8.
+
+    Why: the value looks right and is another one; names with it do not resolve, and the native parser stops at NUL.
+
+    Fix: type the value anew instead of copying it.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"local_hostname": "10.0.0.7\\u0000x"}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"local_hostname": "10.0.0.7"}'
+    """
+
+
+@reported_by_reading("MC017")
+def unexpanded_variable() -> None:
+    """A value still holds $NAME, ${NAME}, $(NAME), {{ name }} or a command in backticks.
+
+    Why: single quotes, JSON files, env files and YAML keep a shell from expanding it; $(NAME) is expanded by Kubernetes
+    only where the variable is defined above. As an address the text resolves to nothing, 90 silent seconds later.
+
+    Fix: put the value there, or use double quotes in the shell.
+
+    Fires:
+        MOONCAKE_MASTER='$HEAD_IP:50051' explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC018")
+def placeholder() -> None:
+    """A value still holds a guide's placeholder in angle brackets.
+
+    Why: as a protocol it costs 22 seconds and ends in -1; as an address 90 seconds (both measured).
+
+    Fix: replace it, brackets included.
+
+    Fires:
+        MOONCAKE_PROTOCOL='<tcp-or-rdma>' explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC019")
+def stray_quotes() -> None:
+    """A value begins or ends with a quote that is part of it.
+
+    Why: `docker --env-file`, Kubernetes and systemd keep quotes that a shell would take away, so the protocol is
+    '"rdma"', which Mooncake does not know.
+
+    Fix: take the quotes away where the value is set.
+
+    Fires:
+        MOONCAKE_PROTOCOL='"rdma"' explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=rdma explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC020")
+def kept_comment() -> None:
+    """A value holds a comment.
+
+    Sees a # with a blank before it.
+
+    Why: env files of Docker and Kubernetes keep what a shell would drop.
+
+    Fix: give the comment a line of its own.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE='8gb # per node' explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=8gb explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC021")
+def several_addresses() -> None:
+    """An address holds a blank, a comma or a semicolon: mostly two addresses in one.
+
+    Why: `hostname -I` and `hostname -i` print all addresses of a host; Mooncake takes the text as one name. Only etcd://
+    takes a list, separated by semicolons.
+
+    Fix: keep the one on the data network.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME='10.0.0.7 10.60.0.7' explain --num-nodes 1
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC022")
+def missing_host() -> None:
+    """An address has no host.
+
+    Why: "${HEAD_IP}:50051" with HEAD_IP unset is ":50051"; Mooncake tries to connect for 90 seconds.
+
+    Fix: write the host before the port.
+
+    Fires:
+        MOONCAKE_MASTER=:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC023")
+def bad_port() -> None:
+    """An address has no port where it needs one, or one outside 1 to 65535.
+
+    Why: Mooncake adds no default port to the master; a bare host fails with -600 after 4 seconds (measured).
+
+    Fix: write host:port; the master's default port is 50051.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC024")
+def missing_scheme() -> None:
+    """The metadata server has no scheme.
+
+    Why: Mooncake takes such a text as etcd and retries without end (measured: past 20 seconds); builds without etcd
+    abort the process.
+
+    Fix: write http://host:port/metadata, etcd://host:port, or P2PHANDSHAKE.
+
+    Fires:
+        MOONCAKE_TE_META_DATA_SERVER=10.0.0.5:8080 explain --num-nodes 1
+    Silent:
+        MOONCAKE_TE_META_DATA_SERVER=http://10.0.0.5:8080/metadata explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC025")
+def unknown_scheme() -> None:
+    """An address has a scheme that Mooncake does not know.
+
+    Sees http:// and the like before a master, schemes in upper case, and any scheme of a metadata server but http,
+    https, etcd and redis.
+
+    Why: on an unknown metadata scheme Mooncake aborts the process (SIGABRT, measured), which Python cannot catch.
+
+    Fix: write the form that the message gives.
+
+    Fires:
+        MOONCAKE_TE_META_DATA_SERVER=ftp://10.0.0.5/metadata explain --num-nodes 1
+    Silent:
+        MOONCAKE_TE_META_DATA_SERVER=etcd://10.0.0.5:2379 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC026")
+def address_form() -> None:
+    """An address is of no form that Mooncake can take.
+
+    Sees IPv6 with a port and no brackets, brackets left open, paths, passwords where none belong, names with characters
+    that no host has, P2PHANDSHAKE in another case.
+
+    Why: Mooncake splits at the last colon and looks the rest up; `p2phandshake` it takes as etcd and never returns.
+
+    Fix: write the form that the message gives.
+
+    Fires:
+        MOONCAKE_MASTER=2001:db8::102:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=[2001:db8::102]:50051 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC027")
+def unknown_protocol() -> None:
+    """The protocol is none that Mooncake Store has a transport for.
+
+    Why: 20 tries and -1 after 22 seconds (measured), without the word that was wrong.
+
+    Fix: write tcp or rdma, or another of the list. Upper case is lower-cased.
+
+    Fires:
+        MOONCAKE_PROTOCOL=rmda explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=RDMA explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC028")
+def device_form() -> None:
+    """device_name is a list or a map in JSON.
+
+    Why: some tools take a map of ranks to devices; Mooncake takes the text as one device name that does not exist.
+
+    Fix: separate names by commas; where they differ by node, export MOONCAKE_DEVICE on each node.
+
+    Fires:
+        MOONCAKE_DEVICE='["mlx5_0"]' explain --num-nodes 1
+    Silent:
+        MOONCAKE_DEVICE=mlx5_0,mlx5_1 explain --num-nodes 1
+    """
+
+
+@reported_by_reading("MC029")
+def bad_rank_variable() -> None:
+    """LOCAL_RANK or LOCAL_WORLD_SIZE is set to no whole number.
+
+    Why: the rank decides which process of a node contributes the segment. Guessed wrong, a node contributes none, or
+    every process contributes one.
+
+    Fix: let the launcher set it, or unset it.
+
+    Fires:
+        LOCAL_RANK=abc explain --num-nodes 1
+    Silent:
+        LOCAL_RANK=0 explain --num-nodes 1
+    """
+
+
+@rule("MC040", Severity.ERROR)
+def wildcard_address(process: Process) -> Iterator[Problem]:
+    """An address is the wildcard, 0.0.0.0 or ::.
+
+    Why: it means "listen everywhere" to a server. As an address to connect to, it is this machine itself, and as the
+    address that a client advertises it reaches nobody.
+
+    Fix: write the address on the data network.
+
+    Fires:
+        MOONCAKE_MASTER=0.0.0.0:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    for name, host in _hosts(process):
+        if is_wildcard(host):
+            message = f"{shown(host)} is the wildcard address: a server listens on it, nobody can connect to it."
+            yield Problem((name,), message, "write the address that the other nodes reach it by.")
+
+
+@rule("MC041", Severity.ERROR)
+def segment_below_minimum(process: Process) -> Iterator[Problem]:
+    """The segment that this process contributes is smaller than Mooncake can allocate.
+
+    Sees less than 16 MiB (16777216 bytes) and more than 0 in a process that contributes.
+
+    Why: setup answers -600 although the key's own check passes (measured at 1 MiB). Mostly a unit was forgotten: "8"
+    is 8 bytes.
+
+    Fix: write at least "16mb"; 0 where no memory shall be given.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=1mb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=16mb explain --num-nodes 1
+    """
+    size = process.size("global_segment_size")
+    if size is not None and process.contributes_segment and 0 < size < SEGMENT_FLOOR:
+        message = f"{_counted(size)} is below Mooncake's minimum of 16 MiB (16777216 bytes) for a segment."
+        yield Problem(("global_segment_size",), message, f'write "16mb" or more{_unit_hint(size)}.')
+
+
+@rule("MC042", Severity.ERROR)
+def buffer_out_of_range(process: Process) -> Iterator[Problem]:
+    """The local buffer is smaller than 1 KiB or larger than 1 TiB.
+
+    Why: setup answers -600 (measured at 2 TiB). With 0 the setup passes and every put fails with -600 (measured).
+
+    Fix: write a size that holds the largest chunk in flight, such as "2gb".
+
+    Fires:
+        MOONCAKE_LOCAL_BUFFER_SIZE=2048gb explain --num-nodes 1
+    Silent:
+        MOONCAKE_LOCAL_BUFFER_SIZE=1tb explain --num-nodes 1
+    """
+    size = process.size("local_buffer_size")
+    if size is None or BUFFER_RANGE[0] <= size <= BUFFER_RANGE[1]:
+        return
+    if size == 0:
+        message = "0 leaves no room to stage data: setup succeeds and every put fails with -600."
+    else:
+        message = f"{_counted(size)} is outside what Mooncake takes, 1 KiB to 1 TiB (1024 to 1099511627776 bytes)."
+    yield Problem(("local_buffer_size",), message, f'write a size such as "2gb"{_unit_hint(size)}.')
+
+
+@rule("MC043", Severity.ERROR)
+def size_beyond_64_bits(process: Process) -> Iterator[Problem]:
+    """A size does not fit into the 64 bits that Mooncake has for it.
+
+    Why: the number would wrap around or be rounded by the double that Mooncake parses it with.
+
+    Fix: write the size that was meant.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=99999999999gb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=99gb explain --num-nodes 1
+    """
+    for spec in FIELDS:
+        size = process.size(spec.name)
+        if size is not None and size >= _SIZE_T and spec.name != "local_buffer_size":
+            yield Problem((spec.name,), f"{shown(size)} bytes do not fit into 64 bits.", 'write a size such as "8gb".')
+
+
+@rule("MC044", Severity.ERROR)
+def device_is_no_device_name(process: Process) -> Iterator[Problem]:
+    """device_name holds a path, a port, or blanks between names.
+
+    Sees /sys/class/infiniband/mlx5_0, /dev/infiniband/uverbs0, mlx5_0:1 and "mlx5_0 mlx5_1".
+
+    Why: Mooncake looks for a device of exactly that name and gives up after 22 seconds with -1 (measured).
+
+    Fix: write names as `ibv_devices` prints them, separated by commas.
+
+    Fires:
+        MOONCAKE_DEVICE=mlx5_0:1 explain --num-nodes 1
+    Silent:
+        MOONCAKE_DEVICE=mlx5_0,mlx5_1 explain --num-nodes 1
+    """
+    for name in devices_of(process.text("device_name") or ""):
+        plain = re.split(r"[:\s]", name.rstrip("/").rpartition("/")[2])[0]
+        if plain != name:
+            what = "a path" if "/" in name else "a device and a port" if ":" in name else "several names with a blank"
+            message = f"{shown(name)} is {what}, not the name of an RDMA device."
+            yield Problem(("device_name",), message, f"write {shown(plain) or 'mlx5_0'}; separate several by commas.")
+
+
+@rule("MC045", Severity.ERROR)
+def not_an_ip(process: Process) -> Iterator[Problem]:
+    """An address looks like an IP and is none.
+
+    Sees names whose last part is a number, such as 10.0.0.256 or 10.0.0.5.1: no host name ends so.
+
+    Why: it is looked up as a name, which no name server has.
+
+    Fix: correct the numbers; each is 0 to 255, and there are four.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.256:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.25:50051 explain --num-nodes 1
+    """
+    for name, host in _hosts(process):
+        if ":" not in host and host.rstrip(".").rpartition(".")[2].isdigit() and ip_of(host) is None:
+            message = f"{shown(host)} looks like an IPv4 address and is none: four numbers of 0 to 255."
+            yield Problem((name,), message, "correct the address.")
+
+
+@rule("MC046", Severity.WARNING)
+def unusual_ip_form(process: Process) -> Iterator[Problem]:
+    """An IPv4 address is written in a form that only the C library reads.
+
+    Sees 10.1 (10.0.0.1), 0x0a000005, 167772165, and octal parts such as 010.0.0.5, which is 8.0.0.5.
+
+    Why: other tools read it differently or not at all, and a zero in front changes the number.
+
+    Fix: write four decimal numbers without zeros in front.
+
+    Fires:
+        MOONCAKE_MASTER=010.0.0.5:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    for name, host in _hosts(process):
+        ip = ip_of(host)
+        if ip is not None and ":" not in host and str(ip) != host.rstrip("."):
+            yield Problem((name,), f"the C library reads {shown(host)} as {ip}.", f"write {ip} if that is meant.")
+
+
+@rule("MC047", Severity.INFO)
+def rewritten_value(process: Process) -> Iterator[Problem]:
+    """A value is taken in another spelling than it was written in.
+
+    Sees blanks around a value and a protocol in upper case.
+
+    Why: Mooncake itself takes neither; other programs that read the same variable will see the text as it stands.
+
+    Fix: write it as the message gives it.
+
+    Fires:
+        MOONCAKE_PROTOCOL=TCP explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
+    """
+    for name, claim in _winners(process):
+        value = process.values[name]
+        if isinstance(claim.raw, str) and value is not None and claim.raw != _written(claim.raw, value):
+            written = _written(claim.raw, value)
+            yield Problem((name,), f'"{shown(claim.raw)}" is read as {shown(written)}.', f"write {shown(written)}.")
+
+
+@rule("MC048", Severity.INFO)
+def long_decimal_size(process: Process) -> Iterator[Problem]:
+    """A size is exact, but written with a long decimal fraction.
+
+    Sees more than halves, quarters and eighths, such as 1.0625gb.
+
+    Why: it is easy to misread, and the JSON Schema accepts eighths at the most.
+
+    Fix: write it in a smaller unit.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=1.0625gb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=1.125gb explain --num-nodes 1
+    """
+    for name, claim in _winners(process):
+        size = process.size(name)
+        if size is None or not isinstance(claim.raw, str):
+            continue
+        fraction = re.match(r"\s*[0-9]+\.([0-9]*?)0*[^0-9]*$", claim.raw)
+        if fraction and len(fraction[1]) > 3:
+            better = format_size(size)
+            yield Problem((name,), f"{shown(claim.raw.strip())} is exactly {better}.", f"write {better}.")
+
+
+@rule("MC049", Severity.WARNING)
+def master_scheme_not_in_wheels(process: Process) -> Iterator[Problem]:
+    """The master is found through Redis or a Kubernetes lease, which no published wheel was built with.
+
+    Why: setup fails at once with -600 and "Invalid HA backend entry", the same text as for a typo (measured).
+
+    Fix: use etcd://, or a wheel built with STORE_USE_REDIS or STORE_USE_K8S_LEASE and ignore this.
+
+    Fires:
+        MOONCAKE_MASTER=redis://10.0.0.5:6379 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=etcd://10.0.0.5:2379 explain --num-nodes 1
+    """
+    scheme = scheme_of(process.text("master_server_address") or "")
+    if scheme in ("redis", "k8s"):
+        flag = {"redis": "STORE_USE_REDIS", "k8s": "STORE_USE_K8S_LEASE"}[scheme]
+        message = f"the published Mooncake wheels are built without {scheme}:// (setup answers -600)."
+        fix = f"use etcd://host:port, or install a build with {flag}."
+        yield Problem(("master_server_address",), message, fix)
+
+
+@rule("MC050", Severity.ERROR)
+def redis_metadata(process: Process) -> Iterator[Problem]:
+    """The metadata server is Redis, which no published wheel was built with.
+
+    Why: such a wheel aborts the process on it (SIGABRT, measured); Python cannot catch that.
+
+    Fix: use P2PHANDSHAKE, http:// or etcd://. With your own build (USE_REDIS), ignore this rule.
+
+    Fires:
+        MOONCAKE_TE_META_DATA_SERVER=redis://10.0.0.5:6379 explain --num-nodes 1
+    Silent:
+        MOONCAKE_TE_META_DATA_SERVER=P2PHANDSHAKE explain --num-nodes 1
+    """
+    if scheme_of(process.text("metadata_server") or "") == "redis":
+        message = "the published Mooncake wheels are built without Redis and abort the process on it (SIGABRT)."
+        fix = "use P2PHANDSHAKE, http://host:port/metadata or etcd://host:port; with a build of your own, --ignore MC050."
+        yield Problem(("metadata_server",), message, fix)
+
+
+@rule("MC051", Severity.WARNING)
+def metadata_path(process: Process) -> Iterator[Problem]:
+    """The path of an HTTP metadata server is not /metadata.
+
+    Why: the master's own metadata server answers below /metadata only; elsewhere every lookup is a 404.
+
+    Fix: write http://host:port/metadata, unless a server of your own answers there.
+
+    Fires:
+        MOONCAKE_TE_META_DATA_SERVER=http://10.0.0.5:8080 explain --num-nodes 1
+    Silent:
+        MOONCAKE_TE_META_DATA_SERVER=http://10.0.0.5:8080/metadata explain --num-nodes 1
+    """
+    address = process.text("metadata_server") or ""
+    if scheme_of(address) in ("http", "https"):
+        path = address.partition("://")[2].partition("/")[2]
+        if path.rstrip("/") != "metadata":
+            message = f"the path /{shown(path)} is not /metadata, where the master's own metadata server answers."
+            yield Problem(("metadata_server",), message, f"write {shown(_with_metadata(address))}.")
+
+
+@rule("MC052", Severity.WARNING)
+def port_of_another_service(process: Process) -> Iterator[Problem]:
+    """The master's port is the well-known port of another service.
+
+    Sees 2379 (etcd), 6379 (Ray's head or Redis), 8265 (Ray's dashboard), 8080 (HTTP metadata), 9003 (the master's
+    metrics) and 10001 (Ray client).
+
+    Why: something answers there, so a port check passes, and the RPC fails after 90 seconds without a reason.
+
+    Fix: write the master's --rpc_port, 50051 by default.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:6379 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    address = process.text("master_server_address") or ""
+    if not address or scheme_of(address):
+        return
+    for endpoint in endpoints_of(address):
+        service = _SERVICES.get(endpoint.port or 0)
+        if service:
+            message = f"port {endpoint.port} is where {service} listens by default, not the master."
+            yield Problem(("master_server_address",), message, f"write the master's --rpc_port, such as {shown(endpoint.host)}:50051.")
+
+
+_SERVICES = {
+    2379: "etcd",
+    6379: "Ray's head (or Redis)",
+    8265: "Ray's dashboard",
+    8080: "an HTTP metadata server",
+    9003: "the master's metrics page",
+    10001: "the Ray client server",
+}
+
+
+def _hosts(process: Process) -> Iterator[tuple[str, str]]:
+    for name in _ADDRESS_FIELDS:
+        for host in hosts_of(process.text(name) or ""):
+            if host:
+                yield name, host
+
+
+def _winners(process: Process) -> Iterator[tuple[str, Claim]]:
+    for name, claims in process.ledger.claims.items():
+        if claims and name in process.values:
+            yield name, claims[0]
+
+
+def _written(raw: str, value: int | str) -> str:
+    """The raw text as it should be written: a size keeps its own spelling."""
+    return value if isinstance(value, str) else raw.strip()
+
+
+def _counted(size: int) -> str:
+    return f"{size} bytes" if size < 1024 else f"{human_size(size)} ({size} bytes)"
+
+
+def _unit_hint(size: int) -> str:
+    return f'; if {size} GiB were meant, "{size}gb"' if 0 < size < 1024 else ""
+
+
+def _with_metadata(address: str) -> str:
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/metadata"

@@ -1,0 +1,130 @@
+"""StoreSettings: THE table of fields. A field's name, type, variable, default, Mooncake's own name and doc stand here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from mooncake_config.addresses import HOSTNAME_EXAMPLE, MASTER_EXAMPLE, P2P, parse_hostname, parse_master, parse_metadata
+from mooncake_config.display import masked
+from mooncake_config.protocols import parse_device_name, parse_protocol
+from mooncake_config.sizes import parse_positive_size, parse_size
+from mooncake_config.sources import (
+    DefaultSource,
+    EnvironmentSource,
+    FieldSpec,
+    InitKwargsSource,
+    RayNodeSource,
+    Wiring,
+    field_specs,
+    world_of,
+)
+
+
+def _optional_size(raw: object) -> int | None:
+    return None if raw is None else parse_positive_size(raw)
+
+
+class StoreSettings(BaseSettings):
+    """The eight init kwargs of Mooncake Store, resolved and validated. Sizes are bytes.
+
+    ``StoreSettings()`` alone reads the same sources in the same order as ``resolve_store_config``; keyword arguments
+    are the command line. Rules are not run on it.
+
+    Raises:
+        pydantic.ValidationError: a value that is malformed, a field that does not exist, or no master at all.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    master_server_address: Annotated[
+        str, Wiring("MOONCAKE_MASTER", engine="master_server_addr", agreed=True, has_default=False), BeforeValidator(parse_master)
+    ] = Field(
+        description="Address of the Mooncake master, host:port, or an HA endpoint such as etcd://host:2379. Required.",
+        examples=[MASTER_EXAMPLE, "[fd00::5]:50051", "etcd://10.0.0.5:2379;10.0.0.6:2379"],
+    )
+    local_hostname: Annotated[
+        str,
+        Wiring(
+            "MOONCAKE_LOCAL_HOSTNAME", engine="local_hostname", node_local=True, from_ray=True, has_default=False
+        ),
+        BeforeValidator(parse_hostname),
+    ] = Field(
+        description="Address of this node on the data network, which the client advertises to all others. "
+        "Default: the Ray node IP.",
+        examples=[HOSTNAME_EXAMPLE, "node-7", "fd00::7"],
+    )
+    metadata_server: Annotated[
+        str,
+        Wiring("MOONCAKE_TE_META_DATA_SERVER", engine="metadata_server", agreed=True, default=P2P),
+        BeforeValidator(parse_metadata),
+    ] = Field(
+        description="Metadata endpoint of the Transfer Engine: P2PHANDSHAKE (no server), http://host:port/metadata, "
+        "or etcd://host:port.",
+        examples=[P2P, "http://10.0.0.5:8080/metadata"],
+    )
+    protocol: Annotated[
+        str, Wiring("MOONCAKE_PROTOCOL", engine="protocol", agreed=True, default="rdma"), BeforeValidator(parse_protocol)
+    ] = Field(description="Transfer protocol, normally tcp or rdma.", examples=["tcp", "rdma"])
+    device_name: Annotated[
+        str,
+        Wiring("MOONCAKE_DEVICE", engine="rdma_devices", node_local=True, default=""),
+        BeforeValidator(parse_device_name),
+    ] = Field(
+        description="RDMA device of this node, or several separated by commas; Mooncake picks where it is unset. "
+        "Prefer the variable where names differ by node.",
+        examples=["mlx5_0", "mlx5_0,mlx5_1"],
+    )
+    global_segment_size: Annotated[
+        int,
+        Wiring("MOONCAKE_GLOBAL_SEGMENT_SIZE", engine="global_segment_size", contributed=True, default="8gb"),
+        BeforeValidator(parse_size),
+    ] = Field(
+        description="Memory that one client of each training node contributes to the Store, in bytes or with a unit. "
+        "Units are powers of 1024.",
+        examples=["2gb", "8gb", 2147483648],
+    )
+    local_buffer_size: Annotated[
+        int,
+        Wiring("MOONCAKE_LOCAL_BUFFER_SIZE", engine="local_buffer_size", default="32gb"),
+        BeforeValidator(parse_size),
+    ] = Field(
+        description="Transfer and staging memory of every client, in bytes or with a unit. Each process of a node has "
+        "its own.",
+        examples=["2gb", "32gb", 2147483648],
+    )
+    chunk_bytes: Annotated[int | None, Wiring(None), BeforeValidator(_optional_size)] = Field(
+        default=None,
+        description="Chunk size of structured-object puts, in bytes or with a unit. Default: Mooncake's own, 64 MiB.",
+        examples=["64mb", 67108864],
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The precedence: the order of these four, here and nowhere else."""
+        world = world_of(init_settings)
+        return (
+            InitKwargsSource(settings_cls, world),
+            EnvironmentSource(settings_cls, world),
+            RayNodeSource(settings_cls, world),
+            DefaultSource(settings_cls, world),
+        )
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What repr and str show: passwords masked."""
+        for name, value in super().__repr_args__():
+            yield name, masked(value) if isinstance(value, str) else value
+
+
+FIELDS: tuple[FieldSpec, ...] = field_specs(StoreSettings)
+"""The table, row by row."""

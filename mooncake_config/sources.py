@@ -1,0 +1,191 @@
+"""The sources of settings: one pydantic-settings source per layer, each reading claims from the world it is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
+
+from mooncake_config.provenance import Claim, Origin, Source
+from mooncake_config.ray_node import NodeAddress, find_node_address
+
+KWARGS_SPOT = "init kwargs"
+SCHEMA_KEY = "$schema"
+"""A key that editors put into JSON. It is allowed everywhere and means nothing."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """How a field is tied to the outside; stands beside its type in the settings class.
+
+    Args:
+        variable: the environment variable that claims it, None where there is none.
+        engine: Mooncake's key for it in ``MooncakeDistributedStore.setup``, None where it is no setup key.
+        node_local: whether each node has its own value.
+        from_ray: whether the Ray node IP claims it.
+        agreed: whether all nodes of a job must have the same value; these make the fingerprint.
+        contributed: whether a process that contributes no segment hands over 0 instead.
+        default: the built-in default as it is written, None where there is none.
+        has_default: False where nobody's claim means that there is no value at all.
+    """
+
+    variable: str | None
+    engine: str | None = None
+    node_local: bool = False
+    from_ray: bool = False
+    agreed: bool = False
+    contributed: bool = False
+    default: str | None = None
+    has_default: bool = True
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One row of the table of fields, as read off a settings class."""
+
+    name: str
+    wiring: Wiring
+    parse: Callable[[Any], Any]
+    info: FieldInfo
+
+
+@cache
+def field_specs(settings_cls: type[BaseSettings]) -> tuple[FieldSpec, ...]:
+    """The table of a settings class: its fields that carry a :class:`Wiring`, in order."""
+    return tuple(_specs(settings_cls))
+
+
+def _specs(settings_cls: type[BaseSettings]) -> Iterator[FieldSpec]:
+    for name, info in settings_cls.model_fields.items():
+        wiring = next((item for item in info.metadata if isinstance(item, Wiring)), None)
+        parser = next((item.func for item in info.metadata if isinstance(item, BeforeValidator)), None)
+        if wiring and parser:
+            yield FieldSpec(name, wiring, parser, info)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Environment variables, and where each is edited when that is not the variable itself.
+
+    ``spots`` holds the names that a launch line sets: ``{"MOONCAKE_MASTER": "--runtime-env-json MOONCAKE_MASTER"}``.
+    """
+
+    variables: Mapping[str, str]
+    spots: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, name: str) -> Origin:
+        """Where a person edits this variable."""
+        return Origin(Source.ENV, self.spots.get(name, name))
+
+
+def real_environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The one place where a missing environment becomes this process's own."""
+    return os.environ if environ is None else environ
+
+
+@dataclass(frozen=True)
+class World:
+    """All that the sources may read."""
+
+    init_kwargs: Mapping[str, Claim]
+    environment: Environment
+    node: NodeAddress
+
+    @classmethod
+    def around(cls, keywords: Mapping[str, object]) -> World:
+        """The world of a bare ``StoreSettings(…)``: its keyword arguments, ``os.environ``, this host's node address."""
+        return cls(mapping_claims(keywords), Environment(real_environment(None)), find_node_address())
+
+
+def mapping_claims(mapping: Mapping[str, object]) -> dict[str, Claim]:
+    """The claims of a Python mapping of init kwargs."""
+    origin = Origin(Source.CLI, KWARGS_SPOT)
+    return {name: Claim(raw, origin) for name, raw in mapping.items() if name != SCHEMA_KEY}
+
+
+class WorldSource(InitSettingsSource):
+    """Stands for the keyword arguments of a settings class and carries a whole :class:`World` instead."""
+
+    def __init__(self, settings_cls: type[BaseSettings], world: World) -> None:
+        super().__init__(settings_cls, init_kwargs={})
+        self.world = world
+
+
+def world_of(settings_source: PydanticBaseSettingsSource) -> World:
+    """The world that a settings class is asked to read: a given one, or the one around its keyword arguments."""
+    if isinstance(settings_source, WorldSource):
+        return settings_source.world
+    return World.around(settings_source())
+
+
+class LayerSource(PydanticBaseSettingsSource):
+    """A layer of claims. Blank claims stay in ``claims``, for the ledger, and are no values."""
+
+    def __init__(self, settings_cls: type[BaseSettings], world: World) -> None:
+        super().__init__(settings_cls)
+        self.claims: Mapping[str, Claim] = self.read(world)
+
+    def read(self, world: World) -> Mapping[str, Claim]:
+        """The claims of this layer."""
+        raise NotImplementedError
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """The raw value of one field, None where this layer is silent."""
+        claim = self.claims.get(field_name)
+        return (None if claim is None or claim.is_empty else claim.raw), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """The raw values of this layer; silence is absence."""
+        return {name: claim.raw for name, claim in self.claims.items() if not claim.is_empty}
+
+
+class InitKwargsSource(LayerSource):
+    """The init kwargs: of the command line, a file, standard input or a Python mapping."""
+
+    def read(self, world: World) -> Mapping[str, Claim]:
+        return world.init_kwargs
+
+
+class EnvironmentSource(LayerSource):
+    """The environment variables of the table. Case-sensitive; no other variable is ever a value."""
+
+    def read(self, world: World) -> Mapping[str, Claim]:
+        environment = world.environment
+        found: dict[str, Claim] = {}
+        for spec in field_specs(self.settings_cls):
+            variable = spec.wiring.variable
+            text = environment.variables.get(variable) if variable else None
+            if variable and text is not None:
+                found[spec.name] = Claim(text, environment.origin(variable))
+        return found
+
+
+class RayNodeSource(LayerSource):
+    """The Ray node IP, or the guess that stands in for it."""
+
+    def read(self, world: World) -> Mapping[str, Claim]:
+        claim = Claim(world.node.address, Origin(Source.RAY, world.node.spot))
+        return {spec.name: claim for spec in field_specs(self.settings_cls) if spec.wiring.from_ray}
+
+
+@cache
+def _default_claims(settings_cls: type[BaseSettings]) -> Mapping[str, Claim]:
+    origin = Origin(Source.DEFAULT, "default")
+    specs = field_specs(settings_cls)
+    return {spec.name: Claim(spec.wiring.default, origin) for spec in specs if spec.wiring.has_default}
+
+
+class DefaultSource(LayerSource):
+    """The built-in defaults."""
+
+    def read(self, world: World) -> Mapping[str, Claim]:
+        return _default_claims(self.settings_cls)
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: claim.raw for name, claim in self.claims.items()}

@@ -1,0 +1,93 @@
+"""Which process of which job: roles, and the shape of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from mooncake_config.display import shown
+from mooncake_config.findings import Fault
+from mooncake_config.provenance import Origin, Source
+
+
+class Role(str, Enum):
+    """What a process does in the job. Only trainers contribute memory to the Store."""
+
+    TRAINER = "trainer"
+    ROLLOUT_MANAGER = "rollout-manager"
+    DRIVER = "driver"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The shape of a job, as far as it is known. None: unknown.
+
+    Args:
+        num_nodes: nodes in the job, 1 or more.
+        trainer_nodes: nodes that run training actors, each contributing one segment.
+        local_rank: rank of this process on its node, 0 or more.
+        processes_per_node: Store clients on one node, 1 or more.
+        node_ip: the Ray node IP of this node.
+
+    Raises:
+        ValueError: a count below 1 or a rank below 0.
+        TypeError: a count or rank that is no integer.
+    """
+
+    num_nodes: int | None = None
+    trainer_nodes: int | None = None
+    local_rank: int | None = None
+    processes_per_node: int | None = None
+    node_ip: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_nodes", 1), ("trainer_nodes", 1), ("local_rank", 0), ("processes_per_node", 1)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be {least} or more, not {value}")
+
+    def contributes_segment(self, role: Role) -> bool:
+        """Whether a process of this role contributes a segment: the one trainer of a node whose rank is 0 or unset."""
+        return role is Role.TRAINER and self.local_rank in (None, 0)
+
+
+def complete_topology(
+    given: Topology, environ: Mapping[str, str], count_nodes: Callable[[], int | None]
+) -> tuple[Topology, tuple[Fault, ...]]:
+    """The given topology with what is unknown read from ``LOCAL_RANK``, ``LOCAL_WORLD_SIZE`` and Ray's node count.
+
+    Returns:
+        The topology, and a fault for each of the two variables that holds no such number.
+    """
+    faults: list[Fault] = []
+    rank, size = given.local_rank, given.processes_per_node
+    if rank is None:
+        rank = _whole_number(environ, "LOCAL_RANK", 0, faults)
+    if size is None:
+        size = _whole_number(environ, "LOCAL_WORLD_SIZE", 1, faults)
+    nodes = given.num_nodes or count_nodes()
+    trainers = given.trainer_nodes or nodes
+    return replace(given, local_rank=rank, processes_per_node=size, num_nodes=nodes, trainer_nodes=trainers), tuple(faults)
+
+
+def _whole_number(environ: Mapping[str, str], name: str, least: int, faults: list[Fault]) -> int | None:
+    text = environ.get(name, "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least:
+        return int(text)
+    faults.append(
+        Fault(
+            "bad-rank-variable",
+            (),
+            Origin(Source.ENV, name),
+            f"{name} is {shown(text)}, which is not a whole number of {least} or more.",
+            f"let the launcher set {name} to this process's number on its node, or unset it.",
+        )
+    )
+    return None
