@@ -1,0 +1,94 @@
+# Everything here works in a fresh clone. What is set up once is not asked for again: a stamp in each environment
+# says so, and as long as it is newer than the three files it depends on, neither pip nor apt-get is called.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON ?= python3
+EXTRAS := dev,ray,mooncake-cpu
+# What the Mooncake wheel links against and does not bring: library=Debian package.
+LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
+
+BIN := .venv/bin
+READY := .venv/.ready
+LOWEST := .venv-lowest/bin
+LOWEST_READY := .venv-lowest/.ready
+LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout tomli
+PIP := -m pip --disable-pip-version-check install -qq
+
+.PHONY: help setup libraries demo test lint suite test-lowest bench fuzz schemas clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: libraries $(READY) ## make .venv with everything that demo and test need (PYTHON=python3.12 picks another Python)
+
+demo: setup ## start a real Mooncake master on loopback, explain, move a rollout, shut down
+	@$(BIN)/python -m mooncake_config demo
+
+test: setup lint suite test-lowest ## all checks and tests, as in CI
+
+lint: $(READY) ## ruff, mypy, import-linter
+	@echo "lint: ruff"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --diff .
+	@echo "lint: mypy"
+	@$(BIN)/mypy --no-error-summary
+	@echo "lint: import-linter"
+	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
+
+suite: libraries $(READY) ## the tests, with the coverage of branches held
+	@echo "suite: pytest under coverage"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -q
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
+	@echo "test-lowest: pytest at constraints-lowest.txt"
+	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake"
+
+bench: setup ## the benchmarks, each figure beside its peer
+	@$(BIN)/python -m benchmarks
+
+fuzz: setup ## the property tests with new questions, 5000 each
+	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-show-statistics --timeout=1800
+
+schemas: setup ## write schemas/ anew from the table of fields
+	@$(BIN)/python -m mooncake_config schema --write
+
+clean: ## remove the environments and all that tools left
+	@rm -rf .venv .venv-lowest build dist site .coverage .coverage.* htmlcov \
+		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build backend comes first and from the same pins, so that the editable install needs no environment of its own.
+$(READY): pyproject.toml constraints.txt Makefile
+	@echo "setup: .venv with $$($(PYTHON) --version) and the extras $(EXTRAS)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP) -c constraints.txt hatchling
+	@$(BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	@touch $@
+
+$(LOWEST_READY): pyproject.toml constraints.txt constraints-lowest.txt Makefile
+	@echo "setup: .venv-lowest with $$($(PYTHON) --version) and the lowest versions of the core's dependencies"
+	@$(PYTHON) -m venv .venv-lowest
+	@$(LOWEST)/python $(PIP) -c constraints.txt $(LOWEST_TOOLS)
+	@$(LOWEST)/python $(PIP) -c constraints-lowest.txt --no-build-isolation -e .
+	@touch $@
+
+libraries:
+	@known=$$(PATH="$$PATH:/usr/sbin:/sbin" ldconfig -p 2>/dev/null || true); missing=; \
+	for pair in $(LIBRARIES); do \
+		[[ $$known == *"$${pair%%=*} "* ]] || missing+=" $${pair#*=}"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as_root=; \
+	elif command -v sudo >/dev/null; then as_root=sudo; \
+	else echo "setup: Mooncake needs$$missing. Run as root: apt-get install -y$$missing" >&2; exit 1; fi; \
+	echo "setup: apt-get install$$missing"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	{ $$as_root apt-get -qq update && $$as_root apt-get -qq install -y $$missing; } >/dev/null || \
+	{ echo "setup: that failed. Run as root: apt-get install -y$$missing" >&2; exit 1; }

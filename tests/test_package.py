@@ -1,0 +1,152 @@
+"""The package as it is shipped: its metadata, its wheel, and what its files may say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|npmjs|debian)\.(?:org|com)\b|\b(?:index[-_]url|find[-_]links)\b", re.I)
+MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:home|root|Users|work)/")
+
+
+def pins(file: str) -> Iterator[Requirement]:
+    """The requirements of a constraints file."""
+    for line in (ROOT / file).read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield Requirement(line)
+
+
+def lower_bound(requirement: Requirement) -> Version:
+    """The version behind the one `>=` of a requirement."""
+    (bound,) = requirement.specifier
+    assert bound.operator == ">=", requirement
+    return Version(bound.version)
+
+
+def written_files() -> Iterator[Path]:
+    """Every file of the repository that git keeps or would keep."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True)
+    for name in done.stdout.split("\0"):
+        if (ROOT / name).is_file():
+            yield ROOT / name
+
+
+def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
+    """Where the repository's files say what the pattern says, as file:line."""
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in written_files()
+        for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    """The names of the files in a wheel built from this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        return frozenset(archive.namelist())
+
+
+def test_wheel_has_every_module(shipped: frozenset[str]) -> None:
+    """Each module of the checkout is in the wheel."""
+    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "mooncake_config").rglob("*.py")}
+    assert modules <= shipped
+
+
+def test_wheel_has_the_schemas(shipped: frozenset[str]) -> None:
+    """The schemas stand at the top of the repository and inside the package of the wheel."""
+    schemas = {f"mooncake_config/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
+    assert schemas
+    assert schemas <= shipped
+
+
+def test_wheel_is_typed(shipped: frozenset[str]) -> None:
+    """The marker that makes type checkers read our annotations is in the wheel."""
+    assert "mooncake_config/py.typed" in shipped
+
+
+def test_wheel_has_nothing_else(shipped: frozenset[str]) -> None:
+    """No tests, no documentation, no benchmark is installed: the package and its metadata alone."""
+    assert {name.split("/")[0] for name in shipped} == {
+        "mooncake_config",
+        f"mooncake_config-{PROJECT['version']}.dist-info",
+    }
+
+
+def test_wheel_has_the_licence(shipped: frozenset[str]) -> None:
+    """Whoever has the wheel has the terms."""
+    assert f"mooncake_config-{PROJECT['version']}.dist-info/licenses/LICENSE" in shipped
+
+
+def test_version_is_typed_once() -> None:
+    """The version is written in pyproject.toml, and no module repeats it."""
+    quoted = re.compile(rf"""["']{re.escape(PROJECT["version"])}["']""")
+    modules = (ROOT / "mooncake_config").rglob("*.py")
+    assert [path for path in modules if quoted.search(path.read_text("utf-8"))] == []
+
+
+def test_version_is_the_installed_one() -> None:
+    """What pip says of the installed package is what pyproject.toml says."""
+    assert version("mooncake-config") == PROJECT["version"]
+
+
+def test_dependencies() -> None:
+    """A plain install brings four packages, and nothing of Ray or Mooncake."""
+    names = [Requirement(line).name for line in PROJECT["dependencies"]]
+    assert names == ["humanfriendly", "pydantic", "pydantic-settings", "rich"]
+
+
+def test_lowest_constraints_are_the_lower_bounds() -> None:
+    """`make test-lowest` runs on exactly the versions that the dependencies name as their lowest."""
+    bounds = {needed.name: lower_bound(needed) for needed in map(Requirement, PROJECT["dependencies"])}
+    lowest = {pin.name: Version(str(pin.specifier).removeprefix("==")) for pin in pins("constraints-lowest.txt")}
+    assert bounds == {name: lowest[name] for name in bounds}
+
+
+def test_constraints_satisfy_every_extra() -> None:
+    """Each requirement of each extra has a pin, and the pin is a version that the requirement admits."""
+    lines = PROJECT["dependencies"] + [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
+    needed = [requirement for requirement in map(Requirement, lines)]
+    pinned: dict[str, list[str]] = {}
+    for pin in pins("constraints.txt"):
+        pinned.setdefault(pin.name, []).append(str(pin.specifier).removeprefix("=="))
+    assert [one.name for one in needed if not pinned.get(one.name)] == []
+    assert [one.name for one in needed if not all(one.specifier.contains(pin) for pin in pinned[one.name])] == []
+
+
+@pytest.mark.parametrize("file", ["constraints.txt", "constraints-lowest.txt"])
+def test_constraints_are_exact(file: str) -> None:
+    """Every line of a constraints file is one exact version, taken from no particular address."""
+    for pin in pins(file):
+        assert re.fullmatch(r"==[^*,]+", str(pin.specifier)), pin
+        assert pin.url is None
+
+
+@pytest.mark.parametrize("pattern", [REGISTRY, MACHINE_PATH], ids=["registry", "path"])
+def test_no_file_knows_its_machine(pattern: re.Pattern[str]) -> None:
+    """No file names the host of a package registry or a path of the machine that it was written on."""
+    assert lines_that_match(pattern) == []
