@@ -117,8 +117,12 @@ def resolve_process(
     replica_num: int,
     topology: Topology,
     environment: Environment,
+    faults: tuple[Fault, ...] = (),
 ) -> tuple[Process, StoreSettings | None]:
     """One process with every claim and fault, and its settings; None where a value is malformed or the master missing.
+
+    Args:
+        faults: what was already found while the launch line was read.
 
     Raises:
         ValueError: an unknown role.
@@ -131,7 +135,7 @@ def resolve_process(
     shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
     sources = _ordered_sources(World(reading.claims, environment, node))
     ledger = stack(source.claims for source in sources)
-    settings, values, faults = _validate(sources, ledger)
+    settings, values, malformed = _validate(sources, ledger)
     process = Process(
         backend=backend,
         role=Role(role),
@@ -139,7 +143,7 @@ def resolve_process(
         replica_num=replica_num,
         ledger=ledger,
         values=values,
-        faults=(*reading.faults, *_empty_claims(ledger), *faults, *rank_faults),
+        faults=(*faults, *reading.faults, *_empty_claims(ledger), *malformed, *rank_faults),
         variables=Environment(related_variables(environment.variables), environment.spots),
         node=node,
     )

@@ -11,7 +11,7 @@ from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.protocols import devices_of, nearest
 from mooncake_config.provenance import Origin, Source
-from mooncake_config.rules.rule import Problem, rule
+from mooncake_config.rules.rule import Problem, reported_by_reading, rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import human_size
 from mooncake_config.sources import KWARGS_SPOT
@@ -649,3 +649,18 @@ def ignored_in_vain(process: Process) -> Iterator[Problem]:
     """
     return iter(())
 
+
+
+@reported_by_reading("MC131", Severity.INFO)
+def assumed_backend() -> None:
+    """A pasted command does not say --object-store-backend, and is read as mooncake.
+
+    Why: without the flag the job uses Ray's object store, and every Mooncake setting in it does nothing.
+
+    Fix: add --object-store-backend mooncake.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --object-store-backend mooncake
+    """

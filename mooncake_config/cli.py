@@ -1,0 +1,302 @@
+"""The command line: the only file that reads argv, prints and exits."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mooncake_config.arguments import (
+    BACKEND_FLAG,
+    INIT_KWARGS_FLAG,
+    REPLICA_FLAG,
+    PastedCommand,
+    add_object_store_arguments,
+    read_pasted_command,
+)
+from mooncake_config.findings import Fault, Finding, Severity
+from mooncake_config.process import Backend, Process
+from mooncake_config.provenance import Origin, Source
+from mooncake_config.report import (
+    Document,
+    env_lines,
+    explain_document,
+    finding_lines,
+    is_ok,
+    print_explanation,
+    print_rule_list,
+    print_rule_page,
+    rule_document,
+)
+from mooncake_config.resolve import resolve_process
+from mooncake_config.rules import ALL_RULES, examine, find_rule, refuse_unknown_rules
+from mooncake_config.sources import Environment, real_environment
+from mooncake_config.topology import Role, Topology
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        0 without an error among the findings, 1 with one. Wrong use exits with 2.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    own, pasted = _split(list(sys.argv[1:] if argv is None else argv))
+    parser = _parser()
+    options = parser.parse_args(own)
+    try:
+        options.pasted = None if pasted is None else read_pasted_command(pasted)
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except ValueError as error:
+        parser.error(str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
+    """Our own words, and the training command behind the first ``--``, where there is one."""
+    if "--" not in words:
+        return words, None
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mooncake-config",
+        description="Resolves, explains and checks the configuration of Mooncake Store in a Ray training job.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (_add_explain, _add_schema, _add_rule, _add_demo):
+        add(commands)
+    return parser
+
+
+def _add_command(commands: Commands, name: str, about: str, run: Run, example: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=about,
+        description=f"{about[0].upper()}{about[1:]}.",
+        epilog=f"example:\n  mooncake-config {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_explain(commands: Commands) -> None:
+    about = "print the effective settings of one process, where each came from, and every finding"
+    example = "explain --num-nodes 2 -- python3 train.py --object-store-backend mooncake …"
+    parser = _add_command(commands, "explain", about, _explain, example)
+    _add_job_options(parser)
+    _add_format(parser, ("table", "json", "env"))
+
+
+def _add_schema(commands: Commands) -> None:
+    about = "print the JSON Schema of the init kwargs"
+    parser = _add_command(commands, "schema", about, _schema, "schema > mooncake-store-init-kwargs.schema.json")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--write", action="store_true", help="write both schemas into DIR")
+    choice.add_argument("--check", action="store_true", help="status 1 if a schema in DIR is stale")
+    parser.add_argument("--directory", metavar="DIR", default="schemas", help="default: %(default)s")
+
+
+def _add_rule(commands: Commands) -> None:
+    parser = _add_command(commands, "rule", "print the page of a rule, or the list of all rules", _rule, "rule MC101")
+    parser.add_argument("name", nargs="?", metavar="RULE", help="a code (MC101) or a name (loopback-in-multi-node)")
+    _add_format(parser, ("table", "json"))
+
+
+def _add_demo(commands: Commands) -> None:
+    about = "start a real master on loopback, resolve, explain, round-trip a rollout, shut down"
+    _add_command(commands, "demo", about, _demo, "demo")
+
+
+def _add_job_options(parser: argparse.ArgumentParser) -> None:
+    add_object_store_arguments(parser, default_backend=Backend.MOONCAKE)
+    parser.set_defaults(object_store_backend=None, mooncake_replica_num=None)
+    job = parser.add_argument_group("process and job")
+    job.add_argument("--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s")
+    job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
+    job.add_argument("--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)")
+    job.add_argument("--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)")
+    job.add_argument("--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)")
+    job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
+    findings = parser.add_argument_group("findings")
+    findings.add_argument("--ignore", action="append", default=[], metavar="RULE", help="drop findings of a rule (repeatable)")
+    findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
+
+
+def _add_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    parser.add_argument("--format", choices=formats, default="table", help="default: %(default)s")
+
+
+def _count(text: str) -> int:
+    return _whole_number(text, 1)
+
+
+def _rank(text: str) -> int:
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+    return int(text)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    process = process_of(options)
+    findings = examine(process, options.ignore)
+    if options.format == "json":
+        _print_document(explain_document(process, findings))
+    elif options.format == "env":
+        _print_env(process, findings)
+    else:
+        print_explanation(_console(), process, findings)
+    return _status(findings, options.strict)
+
+
+def process_of(options: argparse.Namespace) -> Process:
+    """The process that the job options ask about, a pasted command taken into account.
+
+    Raises:
+        ValueError: an unknown rule, a flag given twice, or an empty address.
+    """
+    refuse_unknown_rules(options.ignore)
+    if options.node_ip is not None and not options.node_ip.strip():
+        raise ValueError("--node-ip is empty")
+    pasted: PastedCommand = options.pasted or PastedCommand()
+    _refuse_doubled_flags(options, pasted)
+    topology = Topology(
+        num_nodes=options.num_nodes,
+        trainer_nodes=options.trainer_nodes,
+        local_rank=options.local_rank,
+        processes_per_node=options.processes_per_node,
+        node_ip=options.node_ip,
+    )
+    process, _ = resolve_process(
+        pasted.flags.get(INIT_KWARGS_FLAG, options.mooncake_store_init_kwargs),
+        backend=_backend(options, pasted),
+        role=options.role,
+        replica_num=_replica_num(options, pasted),
+        topology=topology,
+        environment=_environment(pasted),
+        faults=(*pasted.faults, *_assumed_backend(options, pasted)),
+    )
+    return process
+
+
+def _environment(pasted: PastedCommand) -> Environment:
+    real = real_environment(None)
+    return Environment({**real, **pasted.variables}, pasted.spots) if pasted.variables else Environment(real)
+
+
+def _refuse_doubled_flags(options: argparse.Namespace, pasted: PastedCommand) -> None:
+    given = {
+        INIT_KWARGS_FLAG: options.mooncake_store_init_kwargs is not None,
+        BACKEND_FLAG: options.object_store_backend is not None,
+        REPLICA_FLAG: options.mooncake_replica_num is not None,
+    }
+    for flag, before in given.items():
+        if before and flag in pasted.flags:
+            raise ValueError(f"{flag} stands before -- and in the pasted command; give it once")
+
+
+def _backend(options: argparse.Namespace, pasted: PastedCommand) -> Backend:
+    name = pasted.flags.get(BACKEND_FLAG, options.object_store_backend or Backend.MOONCAKE.value)
+    if name not in [backend.value for backend in Backend]:
+        raise ValueError(f"{BACKEND_FLAG} {name}: choose from {', '.join(backend.value for backend in Backend)}")
+    return Backend(name)
+
+
+def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
+    text = pasted.flags.get(REPLICA_FLAG)
+    if text is None:
+        return 1 if options.mooncake_replica_num is None else int(options.mooncake_replica_num)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{REPLICA_FLAG} {text} in the pasted command is not an integer") from None
+
+
+def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tuple[Fault, ...]:
+    if options.pasted is None or options.object_store_backend or BACKEND_FLAG in pasted.flags:
+        return ()
+    message = "the pasted command does not select an object store, so Ray's would be used; it is read as mooncake here."
+    return (Fault("assumed-backend", (), Origin(Source.CLI, BACKEND_FLAG), message, f"add {BACKEND_FLAG} mooncake."),)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from mooncake_config.schema import schema_text, stale_schemas, write_schemas
+
+    if options.write:
+        for path in write_schemas(options.directory):
+            print(path)
+        return 0
+    if options.check:
+        stale = stale_schemas(options.directory)
+        for name in stale:
+            print(f"{name} is stale; run: mooncake-config schema --write", file=sys.stderr)
+        return 1 if stale else 0
+    print(schema_text(), end="")
+    return 0
+
+
+def _rule(options: argparse.Namespace) -> int:
+    chosen = find_rule(options.name) if options.name is not None else None
+    if options.name is not None and chosen is None:
+        raise ValueError(f"there is no rule {options.name!r}; `mooncake-config rule` lists them")
+    rules = ALL_RULES if chosen is None else (chosen,)
+    if options.format == "json":
+        _print_document([rule_document(rule) for rule in rules])
+    elif chosen is None:
+        print_rule_list(_console(), rules)
+    else:
+        print_rule_page(_console(), chosen)
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from mooncake_config.demo import run_demo
+
+    return run_demo(_console())
+
+
+def _print_env(process: Process, findings: Sequence[Finding]) -> None:
+    if is_ok(findings):
+        print("\n".join(env_lines(process)))
+    for line in finding_lines(findings):
+        print(line, file=sys.stderr)
+
+
+def _print_document(document: Document | list[Document] | Mapping[str, object]) -> None:
+    print(json.dumps(document, indent=2))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def _status(findings: Sequence[Finding], strict: bool) -> int:
+    worst = min((finding.severity.rank for finding in findings), default=Severity.INFO.rank)
+    limit = Severity.WARNING.rank if strict else Severity.ERROR.rank
+    return 1 if worst <= limit else 0

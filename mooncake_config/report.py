@@ -1,0 +1,280 @@
+"""Pages of text from a process and its findings: the table, the JSON documents, the env lines."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mooncake_config.display import has_secret, masked, raw_in_json, shown
+from mooncake_config.findings import Finding, Severity
+from mooncake_config.process import Backend, Process, Value, fingerprint, setup_kwargs
+from mooncake_config.provenance import Claim, Source
+from mooncake_config.rules import Rule
+from mooncake_config.settings import FIELDS
+from mooncake_config.sizes import human_size
+from mooncake_config.sources import FieldSpec
+from mooncake_config.topology import Role
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+Document = dict[str, Any]
+"""A JSON answer, ready for ``json.dumps``."""
+
+_WIDEST_SPOT = len("--mooncake-store-init-kwargs")
+_COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+_MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
+
+
+def is_ok(findings: Sequence[Finding]) -> bool:
+    """Whether no error stands."""
+    return not any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def explain_document(process: Process, findings: Sequence[Finding]) -> Document:
+    """The JSON answer of ``explain``; its schema is ``schemas/explain.schema.json``."""
+    topology = process.topology
+    return {
+        "version": 1,
+        "ok": is_ok(findings),
+        "backend": process.backend.value,
+        "process": {
+            "role": process.role.value,
+            "local_rank": topology.local_rank,
+            "contributes_segment": process.contributes_segment,
+        },
+        "topology": {
+            "num_nodes": topology.num_nodes,
+            "trainer_nodes": topology.trainer_nodes,
+            "processes_per_node": topology.processes_per_node,
+            "node_ip": process.node.address,
+        },
+        "fields": {spec.name: _field_document(process, spec) for spec in FIELDS},
+        "replica_num": process.replica_num,
+        "memory_per_node": process.node_memory,
+        "setup": _setup_document(process, findings),
+        "findings": [finding_document(finding) for finding in findings],
+        "fingerprint": fingerprint(process),
+    }
+
+
+def _field_document(process: Process, spec: FieldSpec) -> Document:
+    winner = process.winner(spec.name)
+    value = process.values[spec.name]
+    if value is None and spec.wiring.default == "" and winner is None:
+        value = ""
+    return {
+        "value": masked(value) if isinstance(value, str) else value,
+        "raw": raw_in_json(winner.raw) if winner else None,
+        "source": winner.origin.source.value if winner else None,
+        "origin": winner.origin.spot if winner else None,
+        "overridden": [_claim_document(claim) for claim in process.ledger.overridden(spec.name)],
+    }
+
+
+def _claim_document(claim: Claim) -> Document:
+    return {"raw": raw_in_json(claim.raw), "source": claim.origin.source.value, "origin": claim.origin.spot}
+
+
+def _setup_document(process: Process, findings: Sequence[Finding]) -> Document | None:
+    if process.backend is not Backend.MOONCAKE or not is_ok(findings):
+        return None
+    return {key: masked(value) if isinstance(value, str) else value for key, value in setup_kwargs(process).items()}
+
+
+def finding_document(finding: Finding) -> Document:
+    """One finding as JSON."""
+    return {
+        "code": finding.code,
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "fields": list(finding.fields),
+        "source": finding.source.value if finding.source else None,
+        "origin": finding.origin.spot if finding.origin else None,
+        "node": finding.node,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
+
+
+def env_lines(process: Process) -> Iterator[str]:
+    """Lines for a shell: an export for each field that has a variable and a value; the rest as comments that say why."""
+    for spec in FIELDS:
+        value, variable = process.values[spec.name], spec.wiring.variable
+        if variable is None:
+            if value is not None:
+                yield f"# {spec.name} {value}: has no variable; give it as an init kwarg"
+        elif value in (None, ""):
+            continue
+        elif isinstance(value, str) and has_secret(value):
+            yield f"# {variable}: its value holds a password and is not printed"
+        elif spec.wiring.node_local:
+            yield f"# {variable}={shown(value)}: belongs to this node; export it on each node"
+        else:
+            yield f"export {variable}={shlex.quote(str(value))}"
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """The findings, one line each."""
+    return (str(finding) for finding in findings)
+
+
+def rule_document(rule: Rule[object]) -> Document:
+    """One rule as JSON."""
+    return {"code": rule.code, "rule": rule.name, "severity": rule.severity.value, "page": rule.page}
+
+
+def print_rule_list(console: Console, rules: Sequence[Rule[object]]) -> None:
+    """All rules: code, severity, name and summary."""
+    from rich.text import Text
+
+    table = _plain_table("code", "severity", "rule")
+    for rule in rules:
+        about = Text.assemble((rule.name, "bold"), f"\n{rule.summary}")
+        table.add_row(Text(rule.code), Text(rule.severity.value, _COLOURS[rule.severity]), about)
+    console.print(table)
+
+
+def print_rule_page(console: Console, rule: Rule[object]) -> None:
+    """The page of one rule."""
+    from rich.text import Text
+
+    head = Text.assemble((f"{rule.code} ", "bold"), (rule.name, "bold"), f" ({rule.severity.value})")
+    if rule.protects:
+        head.append(", cannot be ignored")
+    console.print(head)
+    console.print()
+    console.print(Text(rule.page))
+
+
+def print_explanation(console: Console, process: Process, findings: Sequence[Finding]) -> None:
+    """The page of ``explain``: who is asked about, each field with its origin, then the findings, worst first."""
+    console.print(_heading(process))
+    console.print()
+    console.print(_field_table(process))
+    for line in _footnotes(process):
+        console.print(line)
+    print_findings(console, findings)
+
+
+def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """The findings, worst first, and their count."""
+    for finding in findings:
+        console.print()
+        console.print(_finding_block(finding))
+    console.print()
+    console.print(_verdict(findings))
+
+
+def _heading(process: Process) -> Text:
+    from rich.text import Text
+
+    topology = process.topology
+    who = process.role.value
+    if topology.local_rank is not None:
+        who += f", local rank {topology.local_rank}"
+    where = f"node {shown(process.node.address)}"
+    nodes = topology.num_nodes
+    count = "unknown number of nodes" if nodes is None else "1 node" if nodes == 1 else f"{nodes} nodes"
+    per_node = topology.processes_per_node
+    shape = count if per_node is None else f"{count}, {per_node} process{'es' if per_node > 1 else ''} on each"
+    return Text.assemble((f"{process.backend.value} object store", "bold"), f": {who}, on {where}\n{shape}")
+
+
+def _field_table(process: Process) -> Table:
+    from rich.text import Text
+
+    table = _plain_table("field", "value", "source", "set in")
+    for spec in FIELDS:
+        winner = process.winner(spec.name)
+        refused = winner is not None and process.values[spec.name] is None and winner.raw is not None
+        text = shown(winner.raw) if refused and winner else _value_text(spec, process.values[spec.name])
+        where = Text("" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot))
+        for lost in process.ledger.overridden(spec.name):
+            where.append(_overridden_line(lost, bool(where)), "dim")
+        source = winner.origin.source.value if winner else "nobody"
+        table.add_row(Text(spec.name), Text(text, "red" if refused or winner is None else "bold"), Text(source), where)
+    return table
+
+
+def _plain_table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in headings:
+        whole = heading in ("field", "source", "code", "severity")
+        table.add_column(heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None)
+    return table
+
+
+def _overridden_line(lost: Claim, below: bool) -> str:
+    raw = shown(lost.raw, 40) if lost.raw not in (None, "") else "Mooncake's own"
+    origin = "default" if lost.origin.source is Source.DEFAULT else lost.origin.spot
+    return ("\n" if below else "") + f"over {raw} ({shown(origin)})"
+
+
+def _value_text(spec: FieldSpec, value: Value) -> str:
+    if isinstance(value, int):
+        return f"{human_size(value)} ({value})" if value >= 1024 else f"{value} bytes"
+    if value == "":
+        return "(Mooncake picks)"
+    if value is None:
+        return "64 MiB (Mooncake's)" if spec.wiring.variable is None else "(not set)"
+    return shown(value)
+
+
+def _footnotes(process: Process) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    segment, buffer = process.size("global_segment_size"), process.size("local_buffer_size")
+    if segment is None or buffer is None or process.backend is not Backend.MOONCAKE:
+        return
+    if not process.contributes_segment:
+        yield Text(f"\nHands 0 bytes of segment to the Store: {_why_not_contributing(process)}.")
+    processes, total = process.topology.processes_per_node, process.node_memory
+    if total is not None:
+        sum_text = f"{processes} × {human_size(buffer)} buffer + {human_size(segment)} segment = {human_size(total)}"
+        yield Text(f"\nMemory on each training node: {sum_text}.")
+
+
+def _why_not_contributing(process: Process) -> str:
+    if process.role is Role.TRAINER:
+        return f"of a node's trainers only local rank 0 contributes one, and this is rank {process.topology.local_rank}"
+    return f"a {process.role.value} never contributes one"
+
+
+def _finding_block(finding: Finding) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    block = Table.grid(padding=(0, 1, 0, 0))
+    block.add_column(no_wrap=True)
+    block.add_column(overflow="fold")
+    colour = _COLOURS[finding.severity]
+    about = f" · {', '.join(finding.fields)}" if finding.fields else ""
+    head = Text.assemble((f"{finding.severity.value} {finding.code}", colour), f" {finding.rule}{about}")
+    block.add_row(Text(_MARKS[finding.severity], colour), head)
+    block.add_row("", Text(finding.message))
+    if finding.origin:
+        block.add_row("", Text.assemble(("From ", "dim"), shown(finding.origin.spot, 200)))
+    if finding.node:
+        block.add_row("", Text.assemble(("Node ", "dim"), shown(finding.node)))
+    block.add_row("", Text.assemble(("Fix: ", "green"), finding.fix))
+    return block
+
+
+def _verdict(findings: Sequence[Finding]) -> Text:
+    from rich.text import Text
+
+    if not findings:
+        return Text("No findings.", "bold green")
+    counts = Counter(finding.severity for finding in findings)
+    words = [f"{counts[s]} {s.value}{'s' if counts[s] > 1 else ''}" for s in Severity if counts[s]]
+    end = "" if is_ok(findings) else " Mooncake is not started with this."
+    colour = "bold green" if is_ok(findings) else "bold red"
+    return Text(", ".join(words) + "." + end, colour)
