@@ -130,7 +130,7 @@ def test_lowest_constraints_are_the_lower_bounds() -> None:
 def test_constraints_satisfy_every_extra() -> None:
     """Each requirement of each extra has a pin, and the pin is a version that the requirement admits."""
     lines = PROJECT["dependencies"] + [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
-    needed = [requirement for requirement in map(Requirement, lines)]
+    needed = list(map(Requirement, lines))
     pinned: dict[str, list[str]] = {}
     for pin in pins("constraints.txt"):
         pinned.setdefault(pin.name, []).append(str(pin.specifier).removeprefix("=="))
