@@ -205,7 +205,7 @@ def _plain_table(*headings: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, pad_edge=False)
     for heading in headings:
         whole = heading in ("field", "source", "code", "severity")
         table.add_column(heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None)
