@@ -15,7 +15,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
-LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout tomli
+LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout
 PIP := -m pip --disable-pip-version-check install -qq
 
 .PHONY: help setup libraries demo test lint suite test-lowest bench fuzz schemas clean
@@ -37,7 +37,7 @@ lint: $(READY) ## ruff, mypy, import-linter
 	@echo "lint: mypy"
 	@$(BIN)/mypy --no-error-summary
 	@echo "lint: import-linter"
-	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
+	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 
 suite: libraries $(READY) ## the tests, with the coverage of branches held
 	@echo "suite: pytest under coverage"
@@ -53,8 +53,9 @@ test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyp
 bench: setup ## the benchmarks, each figure beside its peer
 	@$(BIN)/python -m benchmarks
 
-fuzz: setup ## the property tests with new questions, 5000 each
-	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-show-statistics --timeout=1800
+fuzz: setup ## the property tests with new questions, 5000 each, and how many were asked
+	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-show-statistics --timeout=1800 | \
+	awk '/^ +- [0-9]+ passing, / {asked += $$2 + $$4 + $$7} {print} END {print "fuzz: " asked + 0 " executions"}'
 
 schemas: setup ## write schemas/ anew from the table of fields
 	@$(BIN)/python -m mooncake_config schema --write
