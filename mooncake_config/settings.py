@@ -38,7 +38,7 @@ class StoreSettings(BaseSettings):
         pydantic.ValidationError: a value that is malformed, a field that does not exist, or no master at all.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(case_sensitive=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master_server_address: Annotated[
         str, Wiring("MOONCAKE_MASTER", engine="master_server_addr", agreed=True, has_default=False), BeforeValidator(parse_master)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.ray_node import NodeAddress, find_node_address
@@ -109,12 +109,20 @@ def mapping_claims(mapping: Mapping[str, object]) -> dict[str, Claim]:
     return {name: Claim(raw, origin) for name, raw in mapping.items() if name != SCHEMA_KEY}
 
 
-class WorldSource(InitSettingsSource):
-    """Stands for the keyword arguments of a settings class and carries a whole :class:`World` instead."""
+class WorldSource(PydanticBaseSettingsSource):
+    """Stands where a settings class expects its keyword arguments, and carries a whole :class:`World` instead."""
 
     def __init__(self, settings_cls: type[BaseSettings], world: World) -> None:
-        super().__init__(settings_cls, init_kwargs={})
+        super().__init__(settings_cls)
         self.world = world
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Nothing: the layers read the world themselves."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Nothing: the layers read the world themselves."""
+        return {}
 
 
 def world_of(settings_source: PydanticBaseSettingsSource) -> World:
