@@ -24,5 +24,7 @@ def print_figures(title: str, figures: Mapping[str, Sequence[float]], unit: str,
     table = Table("what", "median", "min", "max", f"of {peer}", title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for name, values in figures.items():
         ratio = median(value / other for value, other in zip(values, figures[peer], strict=True))
-        table.add_row(name, *(f"{value:.1f} {unit}" for value in (median(values), min(values), max(values))), f"{ratio:.2f}")
+        table.add_row(
+            name, *(f"{value:.1f} {unit}" for value in (median(values), min(values), max(values))), f"{ratio:.2f}"
+        )
     Console(highlight=False).print(table)

@@ -38,7 +38,7 @@ def main() -> None:
     os.environ["MOONCAKE_MASTER"] = "10.0.0.5:50051"
     runs = {
         "resolve_store_config": _microseconds(lambda: resolve_store_config(KWARGS, topology=TOPOLOGY)),
-        BARE: _microseconds(lambda: BareSettings()),
+        BARE: _microseconds(BareSettings),
         **_mooncake(),
     }
     for run in runs.values():

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import (
     BACKEND_FLAG,
-    INIT_KWARGS_FLAG,
     REPLICA_FLAG,
     PastedCommand,
     add_object_store_arguments,
     read_pasted_command,
 )
 from mooncake_config.findings import Fault, Finding, Severity
+from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.report import (
@@ -132,14 +132,24 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
     add_object_store_arguments(parser, default_backend=Backend.MOONCAKE)
     parser.set_defaults(object_store_backend=None, mooncake_replica_num=None)
     job = parser.add_argument_group("process and job")
-    job.add_argument("--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s")
+    job.add_argument(
+        "--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s"
+    )
     job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
-    job.add_argument("--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)")
-    job.add_argument("--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)")
-    job.add_argument("--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)")
+    job.add_argument(
+        "--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)"
+    )
+    job.add_argument(
+        "--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)"
+    )
+    job.add_argument(
+        "--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)"
+    )
     job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
     findings = parser.add_argument_group("findings")
-    findings.add_argument("--ignore", action="append", default=[], metavar="RULE", help="drop findings of a rule (repeatable)")
+    findings.add_argument(
+        "--ignore", action="append", default=[], metavar="RULE", help="drop findings of a rule (repeatable)"
+    )
     findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
 
 
@@ -170,7 +180,7 @@ def _explain(options: argparse.Namespace) -> int:
         _print_env(process, findings)
     else:
         print_explanation(_console(), process, findings)
-    return _status(findings, options.strict)
+    return _status(findings, Severity.WARNING if options.strict else Severity.ERROR)
 
 
 def process_of(options: argparse.Namespace) -> Process:
@@ -296,7 +306,5 @@ def _console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def _status(findings: Sequence[Finding], strict: bool) -> int:
-    worst = min((finding.severity.rank for finding in findings), default=Severity.INFO.rank)
-    limit = Severity.WARNING.rank if strict else Severity.ERROR.rank
-    return 1 if worst <= limit else 0
+def _status(findings: Sequence[Finding], limit: Severity) -> int:
+    return 1 if any(finding.severity.rank <= limit.rank for finding in findings) else 0

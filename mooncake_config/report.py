@@ -102,7 +102,7 @@ def finding_document(finding: Finding) -> Document:
 
 
 def env_lines(process: Process) -> Iterator[str]:
-    """Lines for a shell: an export for each field that has a variable and a value; the rest as comments that say why."""
+    """Lines for a shell: an export for each field that has a variable and a value; comments say why others have none."""
     for spec in FIELDS:
         value, variable = process.values[spec.name], spec.wiring.variable
         if variable is None:
@@ -193,9 +193,10 @@ def _field_table(process: Process) -> Table:
         winner = process.winner(spec.name)
         refused = winner is not None and process.values[spec.name] is None and winner.raw is not None
         text = shown(winner.raw) if refused and winner else _value_text(spec, process.values[spec.name])
-        where = Text("" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot))
-        for lost in process.ledger.overridden(spec.name):
-            where.append(_overridden_line(lost, bool(where)), "dim")
+        spot = "" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot)
+        where = Text.assemble(
+            spot, *((f"\n{_overridden(lost)}", "dim") for lost in process.ledger.overridden(spec.name))
+        )
         source = winner.origin.source.value if winner else "nobody"
         table.add_row(Text(spec.name), Text(text, "red" if refused or winner is None else "bold"), Text(source), where)
     return table
@@ -208,14 +209,16 @@ def _plain_table(*headings: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, pad_edge=False)
     for heading in headings:
         whole = heading in ("field", "source", "code", "severity")
-        table.add_column(heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None)
+        table.add_column(
+            heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None
+        )
     return table
 
 
-def _overridden_line(lost: Claim, below: bool) -> str:
+def _overridden(lost: Claim) -> str:
     raw = shown(lost.raw, 40) if lost.raw not in (None, "") else "Mooncake's own"
     origin = "default" if lost.origin.source is Source.DEFAULT else lost.origin.spot
-    return ("\n" if below else "") + f"over {raw} ({shown(origin)})"
+    return f"over {raw} ({shown(origin)})"
 
 
 def _value_text(spec: FieldSpec, value: Value) -> str:

@@ -1,0 +1,243 @@
+"""The command line: choices, exit status, formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooncake_config.cli import main
+from mooncake_config.rules import ALL_RULES
+
+NODE = ("--num-nodes", "2", "--node-ip", "10.0.0.7", "--local-rank", "0", "--processes-per-node", "8")
+Explain = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Explain:
+    """Runs explain on a two-node job with a good master and gives its JSON answer."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+
+    def run(*words: str) -> dict[str, Any]:
+        own, pasted = (words[: words.index("--")], words[words.index("--") :]) if "--" in words else (words, ())
+        main(["explain", *NODE, "--format", "json", *own, *pasted])
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return document
+
+    return run
+
+
+def status_of(*words: str) -> int | str | None:
+    """The exit status of a command, also where argparse ends the process."""
+    try:
+        return main(list(words))
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("explode",),
+        ("explain", "--role", "boss"),
+        ("explain", "--local-rank", "first"),
+        ("explain", "--local-rank", "-1"),
+        ("explain", "--local-rank", "١"),
+        ("explain", "--num-nodes", "0"),
+        ("explain", "--num-nodes", "99999999999"),
+        ("explain", "--node-ip", " "),
+        ("explain", "--format", "xml"),
+        ("explain", "--object-store-backend", "redis"),
+        ("explain", "--mooncake-replica-num", "two"),
+        ("explain", "--ignore", "MC999"),
+        ("explain", "--num-node", "2"),
+        ("explain", "--", "train.py", "--object-store-backend", "redis"),
+        ("explain", "--", "train.py", "--mooncake-replica-num", "two"),
+        ("explain", "--mooncake-replica-num", "1", "--", "train.py", "--mooncake-replica-num", "1"),
+        ("explain", "--object-store-backend", "ray", "--", "train.py", "--object-store-backend=ray"),
+        ("explain", "--mooncake-store-init-kwargs", "{}", "--", "train.py", "--mooncake-store-init-kwargs", "{}"),
+        ("rule", "MC999"),
+        ("rule", ""),
+    ],
+)
+def test_wrong_use(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong use of the command line is status 2, and says why on standard error only."""
+    assert status_of(*words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error: " in err
+
+
+def test_wrong_content(capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong content is a finding and status 1."""
+    assert main(["explain", *NODE, "--mooncake-replica-num", "0"]) == 1
+    assert "MC103 replicas-below-one" in capsys.readouterr().out
+
+
+def test_strict(monkeypatch: pytest.MonkeyPatch, explain: Explain) -> None:
+    """With --strict a warning decides the exit status, and ok stays true."""
+    monkeypatch.setenv("MOONCAKE_DEVCE", "mlx5_0")
+    assert explain()["ok"]
+    assert main(["explain", *NODE]) == 0
+    assert main(["explain", *NODE, "--strict"]) == 1
+
+
+def test_document_is_whole_with_errors(explain: Explain) -> None:
+    """With an error standing the answer still has all eight fields, and setup is null."""
+    document = explain("--mooncake-store-init-kwargs", '{"protocol": "rmda"}')
+    assert len(document["fields"]) == 8
+    assert document["fields"]["protocol"] == {
+        "value": None,
+        "raw": "rmda",
+        "source": "cli",
+        "origin": "--mooncake-store-init-kwargs",
+        "overridden": [{"raw": "rdma", "source": "default", "origin": "default"}],
+    }
+    assert document["setup"] is None
+
+
+def test_pasted_command(explain: Explain) -> None:
+    """A pasted command gives its flags and variables; everything else in it is left alone."""
+    command = (
+        'ray job submit --runtime-env-json {"env_vars":{"MOONCAKE_PROTOCOL":"tcp"}} -- '
+        "python3 train.py --role boss --num-nodes 64 --object-store-backend mooncake --mooncake-replica-num=2"
+    )
+    document = explain("--", *command.split())
+    assert document["fields"]["protocol"]["origin"] == "--runtime-env-json MOONCAKE_PROTOCOL"
+    assert document["replica_num"] == 2
+    assert (document["topology"]["num_nodes"], document["process"]["role"]) == (2, "trainer")
+    assert document["findings"] == []
+
+
+def test_pasted_command_without_backend(explain: Explain) -> None:
+    """A pasted command that selects no backend is read as mooncake, and an info says so."""
+    document = explain("--", "python3", "train.py")
+    assert document["backend"] == "mooncake"
+    assert [(f["code"], f["severity"]) for f in document["findings"]] == [("MC131", "info")]
+
+
+def test_ray_backend_needs_nothing(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Ray's object store nothing about Mooncake is an error, and there is no setup and no fingerprint."""
+    monkeypatch.delenv("MOONCAKE_MASTER")
+    document = explain("--object-store-backend", "ray", "--mooncake-store-init-kwargs", "{broken")
+    assert document["ok"]
+    assert (document["setup"], document["fingerprint"]) == (None, None)
+    assert {finding["severity"] for finding in document["findings"]} == {"warning"}
+
+
+def test_env_format(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """--format env exports what all nodes share; the rest are comments that say why."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    monkeypatch.setenv("MOONCAKE_TE_META_DATA_SERVER", "http://u:geheim@10.0.0.5:8080/metadata")
+    kwargs = '{"chunk_bytes": "64mb", "global_segment_size": "2gb"}'
+    assert main(["explain", *NODE, "--format", "env", "--mooncake-store-init-kwargs", kwargs]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "export MOONCAKE_MASTER=10.0.0.5:50051",
+        "# MOONCAKE_LOCAL_HOSTNAME=10.0.0.7: belongs to this node; export it on each node",
+        "# MOONCAKE_TE_META_DATA_SERVER: its value holds a password and is not printed",
+        "export MOONCAKE_PROTOCOL=rdma",
+        "export MOONCAKE_GLOBAL_SEGMENT_SIZE=2147483648",
+        "export MOONCAKE_LOCAL_BUFFER_SIZE=34359738368",
+        "# chunk_bytes 67108864: has no variable; give it as an init kwarg",
+    ]
+
+
+def test_env_format_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """With an error standing nothing is exported, and the findings go to standard error."""
+    assert main(["explain", *NODE, "--format", "env"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("MC100 error master_server_address: no master address is set")
+
+
+def test_schema_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """schema prints the JSON Schema of the init kwargs."""
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["additionalProperties"] is False
+
+
+def test_schema_write_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--check is status 1 while a schema is stale and names the command that repairs it; --write repairs it."""
+    assert main(["schema", "--check", "--directory", str(tmp_path)]) == 1
+    assert "mooncake-config schema --write" in capsys.readouterr().err
+    assert main(["schema", "--write", "--directory", str(tmp_path)]) == 0
+    assert main(["schema", "--check", "--directory", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["MC101", "mc101", "loopback-in-multi-node"])
+def test_rule_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page of a rule is found by its code or its name."""
+    assert main(["rule", name]) == 0
+    assert capsys.readouterr().out.startswith(
+        "MC101 loopback-in-multi-node (error)\n\nAn address that only this machine"
+    )
+
+
+def test_rule_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a name all rules are listed, as JSON with the keys of the contract."""
+    assert main(["rule", "--format", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [item["code"] for item in listed] == [rule.code for rule in ALL_RULES]
+    assert set(listed[0]) == {"code", "rule", "severity", "page"}
+    assert main(["rule"]) == 0
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    environment = {"PATH": os.environ["PATH"], **variables}
+    command = [sys.executable, "-m", "mooncake_config", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_module_runs() -> None:
+    """python -m mooncake_config is the program."""
+    done = run("explain", *NODE, MOONCAKE_MASTER="10.0.0.5:50051")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b[" not in done.stdout
+
+
+def test_colour_on_demand() -> None:
+    """FORCE_COLOR colours a piped answer, and NO_COLOR takes the colours away again."""
+    assert "\x1b[" in run("explain", *NODE, FORCE_COLOR="1").stdout
+    assert "\x1b[3" not in run("explain", *NODE, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_ascii_terminal() -> None:
+    """A standard output that knows ASCII only gets an answer, not a traceback."""
+    done = run("explain", *NODE, MOONCAKE_MASTER="10.0.0.5:50051", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_broken_pipe() -> None:
+    """A reader that goes away early causes no traceback."""
+    command = f"{sys.executable} -m mooncake_config rule | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+HEAVY = {"ray", "mooncake", "numpy", "torch", "jsonschema", "rich.markdown", "rich.syntax", "rich.progress", "pygments"}
+
+
+def modules_after(*words: str) -> set[str]:
+    """The modules that a process has imported when a command ends."""
+    code = "import sys; from mooncake_config.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("explain", "--node-ip", "::1", "--object-store-backend", "ray"), ("schema",)])
+def test_cold_start_imports(words: tuple[str, ...]) -> None:
+    """A cold explain or schema imports none of the heavy modules."""
+    assert modules_after(*words) & HEAVY == set()
+
+
+def test_json_needs_no_rich() -> None:
+    """The JSON answer is printed without importing rich."""
+    assert "rich" not in modules_after("explain", "--object-store-backend", "ray", "--format", "json")
