@@ -6,18 +6,28 @@ A value parser asks here only after its own grammar has refused the text, to tel
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from decimal import Decimal
 
-from mooncake_config.display import shown
+from mooncake_config.display import shown, shown_part
 from mooncake_config.findings import Malformed
 
 TEXT_LIMIT = 4096
 """Longest text of a value, in characters. Longer is an accident, whatever it holds."""
 
 _UNEXPANDED = re.compile(
-    r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{.*?\}\}|\{%.*?%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
+    r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|\{%[^{}]*%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
 )
-_PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;.*?&gt;")
+_PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;[^&]*&gt;")
 _QUOTES = "\"'“”‘’„«»`"
+
+
+def whole(pattern: str) -> str:
+    """A pattern for a text as a whole that means the same in Python and in ECMA-262, so also in a JSON Schema.
+
+    Python's ``$`` alone would also match before a last line break.
+    """
+    return rf"^(?:{pattern})$(?!\n)"
 
 
 def text_of(raw: object, example: str) -> str:
@@ -45,10 +55,16 @@ def kind_of(raw: object) -> str:
     """The JSON type of a value, with its article."""
     if raw is None:
         return "null"
-    for kind, words in ((bool, "a boolean"), ((int, float), "a number"), (str, "text"), ((list, tuple), "a list")):
-        if isinstance(raw, kind):  # type: ignore[arg-type]
-            return words
-    return "an object" if isinstance(raw, dict) else f"a Python {type(raw).__name__}"
+    return next((words for kind, words in _KINDS if isinstance(raw, kind)), f"a Python {type(raw).__name__}")
+
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "a boolean"),
+    ((int, float, Decimal), "a number"),
+    (str, "text"),
+    ((list, tuple), "a list"),
+    (Mapping, "an object"),
+)
 
 
 def refuse_damage(text: str, example: str) -> None:
@@ -61,8 +77,10 @@ def _characters(text: str, example: str) -> None:
     odd = next((c for c in text if not c.isprintable()), None)
     if odd is None:
         return
-    if "\ud800" <= odd <= "\udfff":
+    if "\udc80" <= odd <= "\udcff":
         what = f"the byte 0x{ord(odd) & 0xFF:02x}, which is not UTF-8"
+    elif "\ud800" <= odd <= "\udfff":
+        what = f"half a character (the surrogate U+{ord(odd):04X})"
     else:
         what = f"the invisible character {shown(odd)} (U+{ord(odd):04X})"
     raise Malformed(
@@ -87,7 +105,7 @@ def _unexpanded(text: str, example: str) -> None:
         cause = "single quotes, a JSON file or an env file keep a shell from expanding it"
     raise Malformed(
         "unexpanded-variable",
-        f"{shown(text)} still holds {shown(part)}: {cause}.",
+        f"{shown(text)} still holds {shown_part(part, text)}: {cause}.",
         f"put the value itself there, such as {example}, or use double quotes so that the shell expands it.",
     )
 
@@ -97,25 +115,27 @@ def _placeholder(text: str, example: str) -> None:
     if found:
         raise Malformed(
             "placeholder",
-            f"{shown(text)} still holds the placeholder {shown(found.group())} of a guide.",
+            f"{shown(text)} still holds the placeholder {shown_part(found.group(), text)} of a guide.",
             f"replace it, angle brackets included, with your own value, such as {example}.",
         )
 
 
 def _quotes(text: str, example: str) -> None:
     if text and (text[0] in _QUOTES or text[-1] in _QUOTES):
+        bare = text.strip(_QUOTES)
         raise Malformed(
             "stray-quotes",
-            f"{shown(text)} holds quotes as part of the value: an env file, a Dockerfile or one quoting too many kept them.",
-            f"write the value without them: {shown(text.strip(_QUOTES)) or example}.",
+            f"{shown(text)} has quotes in it: an env file, a Dockerfile or one pair of quotes too many kept them.",
+            f"write the value without them: {shown_part(bare, text) if bare else example}.",
         )
 
 
 def _comment(text: str, example: str) -> None:
     value, mark, _ = text.partition("#")
     if mark and value != value.rstrip():
+        bare = value.strip()
         raise Malformed(
             "kept-comment",
             f"{shown(text)} holds a comment as part of the value: env files of Docker and Kubernetes keep it.",
-            f"move the comment to a line of its own and leave {shown(value.strip()) or example}.",
+            f"move the comment to a line of its own and leave {shown_part(bare, text) if bare else example}.",
         )

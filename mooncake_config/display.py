@@ -5,8 +5,11 @@ Every value that came from outside passes through here on its way into a message
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import islice
 
 RAW_LIMIT = 200
 """Characters of a text in ``raw`` of the JSON answer, before it is shortened in the middle."""
@@ -15,9 +18,11 @@ MESSAGE_LIMIT = 80
 """Characters of a value inside a sentence."""
 
 _NAMED_SECRET = re.compile(
-    r"(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|auth)_?key)[\"']?\s*[=:]\s*[\"']?)"
-    r"(?P<secret>[^\s\"'&,;}]+)",
-    re.IGNORECASE,
+    r"""(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|auth|secret|private)[_-]?key)[\\"']*\s*[=:]\s*)
+    (?:(?P<quote>\\"|["'])(?:(?!(?P=quote))(?:\\.|[^\\]))*   # quoted, the quotes perhaps escaped
+    |[^\s"'&,;}]+)                                        # or bare, up to what ends a value in a URL or in JSON
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 
 
@@ -25,25 +30,28 @@ def masked(text: str) -> str:
     """The text with every password replaced by ``***``.
 
     A password may itself hold ``@``, ``:``, ``/`` or ``://``, so everything from the first colon behind the scheme to
-    the last ``@`` is hidden: where it is unclear what is secret, too much is hidden rather than too little.
+    the last ``@`` is hidden: where it is unclear what is secret, too much is hidden rather than too little. The values
+    of names such as ``password`` and ``api_key`` are hidden too.
     """
-    hidden = _NAMED_SECRET.sub(r"\g<name>***", text) if "=" in text or ":" in text else text
-    return _userinfo_masked(hidden) if "@" in hidden else hidden
+    hidden = _userinfo_masked(text) if "@" in text else text
+    return _NAMED_SECRET.sub(_without_value, hidden) if "=" in hidden or ":" in hidden else hidden
+
+
+def _without_value(named: re.Match[str]) -> str:
+    return f"{named['name']}{named['quote'] or ''}***"
 
 
 def _userinfo_masked(text: str) -> str:
     at = text.rfind("@")
     scheme = text.find("://", 0, at)
-    if scheme < 0:
-        head, userinfo = "", text[:at]
-    else:
-        head, userinfo = text[: scheme + 3], text[scheme + 3 : at]
-        if "@" in head:
-            head = _userinfo_masked(head)
-    user, colon, _ = userinfo.partition(":")
-    if colon:
-        return f"{head}{user}:***{text[at:]}"
-    return f"{head}***{text[at:]}" if scheme >= 0 else text
+    head = text[: scheme + 3] if scheme >= 0 else ""
+    user, colon, _ = text[len(head) : at].partition(":")
+    if not head and not colon:
+        return text
+    if "@" in head:
+        head = _userinfo_masked(head)
+    shown_user = f"{user}:" if colon and "@" not in user else ""
+    return f"{head}{shown_user}***{text[at:]}"
 
 
 def has_secret(text: str) -> bool:
@@ -59,11 +67,13 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most ``limit`` characters: a longer text loses its middle."""
+    """At most ``limit`` characters, 1 or more: a longer text loses its middle."""
     if len(text) <= limit:
         return text
     note = f"…({len(text):,} characters)…"
-    room = max(limit - len(note), 2)
+    room = limit - len(note)
+    if room < 3:
+        return text[: limit - 1] + "…"
     return text[: room - room // 3] + note + text[-(room // 3) :]
 
 
@@ -72,20 +82,35 @@ def shown(value: object, limit: int = MESSAGE_LIMIT) -> str:
     return shortened(escaped(masked(value if isinstance(value, str) else _as_json(value))), limit)
 
 
+def shown_part(part: str, whole: str, limit: int = MESSAGE_LIMIT) -> str:
+    """A part of a text inside a sentence: ``***`` where it may belong to a password, which it cannot tell by itself."""
+    return shown(part, limit) if part in masked(whole) else "***"
+
+
 def raw_in_json(value: object) -> object:
     """A raw value as the JSON answer holds it: its JSON type is kept, text is masked and shortened.
 
-    A list or an object is wrong wherever it stands; it is given as the text that it was written as.
+    A list or an object is wrong wherever it stands; it is given as the text that it was written as. So is a number
+    that JSON has no form for, and one too long to be read back by everybody.
     """
     if isinstance(value, str):
         return shortened(masked(value).encode("utf-8", "backslashreplace").decode("utf-8"), RAW_LIMIT)
-    if isinstance(value, bool) or value is None:
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**63 else shortened(number_text(value), RAW_LIMIT)
-    if isinstance(value, float):
-        return value
+    if isinstance(value, (int, float, Decimal)):
+        number = _json_number(value)
+        return shortened(_as_json(value), RAW_LIMIT) if number is None else number
     return raw_in_json(_as_json(value))
+
+
+def _json_number(value: float | Decimal) -> int | float | None:
+    """The number that a JSON reader makes of it, None where JSON readers differ: beyond 63 bits, NaN, infinity."""
+    if isinstance(value, int):
+        return value if abs(value) < 2**63 else None
+    finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    if not finite or not math.isfinite(float(value)):
+        return None
+    return float(value) if isinstance(value, float) or value % 1 or abs(value) >= 2**63 else int(value)
 
 
 def number_text(value: int) -> str:
@@ -93,19 +118,19 @@ def number_text(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        return f"a number of about {int(value.bit_length() * 0.30103)} digits"
+        return f"a number of about {int(value.bit_length() * 0.30103):,} digits"
 
 
 def _as_json(value: object, depth: int = 3) -> str:
-    """JSON-like text of any value, for showing only: bounded in depth and length."""
+    """JSON-like text of any value, for showing only: bounded in depth and length, and masked before it is cut."""
     if isinstance(value, str):
-        return f'"{value[: 4 * RAW_LIMIT]}"'
+        return f'"{masked(value)[: 4 * RAW_LIMIT]}"'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int):
         return number_text(value)
     if isinstance(value, Mapping) and depth:
-        parts = (f'"{key}": {_as_json(item, depth - 1)}' for key, item in list(value.items())[:20])
+        parts = (f"{_as_json(str(key))}: {_as_json(item, depth - 1)}" for key, item in islice(value.items(), 20))
         return "{" + ", ".join(parts) + "}"
     if isinstance(value, Sequence) and depth:
         return "[" + ", ".join(_as_json(item, depth - 1) for item in value[:20]) + "]"

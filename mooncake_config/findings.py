@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from mooncake_config.display import RAW_LIMIT, shown
 from mooncake_config.provenance import Origin, Source
 
 
@@ -54,8 +55,8 @@ class Finding:
 
     def __str__(self) -> str:
         about = f" {', '.join(self.fields)}" if self.fields else ""
-        place = f" From {self.origin}." if self.origin else ""
-        where = f" On node {self.node}." if self.node else ""
+        place = f" From {shown(self.origin.spot, RAW_LIMIT)}." if self.origin else ""
+        where = f" On node {shown(self.node)}." if self.node else ""
         return f"{self.code} {self.severity.value}{about}: {self.message}{place}{where} Fix: {self.fix}"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from json import JSONDecodeError
 
-from mooncake_config.display import shown
+from mooncake_config.display import shown, shown_part
 
 EXAMPLE = '{"protocol": "tcp"}'
 AS_FILE = "or write the JSON to a file and pass @FILE, which no shell touches"
@@ -112,7 +112,7 @@ def _comment(text: str, error: JSONDecodeError) -> Diagnosis | None:
 def _more_behind(text: str, error: JSONDecodeError) -> Diagnosis | None:
     if error.msg != "Extra data":
         return None
-    happened = f"the value ends there and more follows ({shown(error.doc[error.pos :], 40)})"
+    happened = f"the value ends there and more follows ({shown_part(error.doc[error.pos :], error.doc, 40)})"
     return happened, f"write one object and nothing else: {EXAMPLE}."
 
 
