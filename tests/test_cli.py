@@ -191,7 +191,7 @@ def test_rule_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    environment = {"PATH": os.environ["PATH"], **variables}
+    environment = {**os.environ, **variables}
     command = [sys.executable, "-m", "mooncake_config", *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 

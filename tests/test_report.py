@@ -51,7 +51,7 @@ def test_page_of_a_good_job() -> None:
         "2 nodes, 8 processes on each\n"
         "\n"
         "field                 value                source  set in\n"
-        "──────────────────────────────────────────────────────────────────────────────\n"
+        "────────────────────────────────────────────────────────────────────────────────\n"
         "master_server_address 10.0.0.5:50051       env     MOONCAKE_MASTER\n"
         "local_hostname        10.0.0.7             ray     Ray node IP\n"
         "metadata_server       P2PHANDSHAKE         default\n"
