@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from mooncake_config.damage import refuse_damage, text_of
-from mooncake_config.display import shown
+from mooncake_config.damage import refuse_damage, text_of, whole
+from mooncake_config.display import masked, shown
 from mooncake_config.findings import Malformed
 
 P2P = "P2PHANDSHAKE"
@@ -36,24 +36,28 @@ def _ipv6_pattern() -> str:
 
 _PORT = r"(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_NAME = rf"(?={{size}}){_LABEL}(?:\.{_LABEL})*\.?".replace("(?={size})", "")
-_IPV6 = _ipv6_pattern()
-_ZONE = r"(?:%[A-Za-z0-9_.-]{1,32})?"
-_HOST = rf"(?:{_NAME}|\[{_IPV6}{_ZONE}\])"
+_NAME = rf"(?![A-Za-z0-9_.-]{{254}}){_LABEL}(?:\.{_LABEL})*\.?"
+_ZONE = r"%[A-Za-z0-9_.-]{1,32}"
+_IPV6 = rf"{_ipv6_pattern()}(?:{_ZONE})?"
+_HOST = rf"(?:{_NAME}|\[{_IPV6}\])"
 _ENDPOINT = rf"{_HOST}:{_PORT}"
+_AUTHORITY = rf"{_HOST}(?::{_PORT})?"
 _ETCD = rf"etcd://{_ENDPOINT}(?:;{_ENDPOINT})*"
-_USERINFO = r"(?:[!-.0-?A-~]*@)?"
+# RFC 3986, and '@' as curl takes it; less what shows that something was never expanded: $NAME, ${NAME}, %NAME%.
+_USERINFO = r"(?:(?:[A-Za-z0-9._~!&'()*+,;=:@-]|\$(?![A-Za-z_{(])|%[0-9A-Fa-f]{2})*@)?"
+_PATH = r"(?:/(?:[A-Za-z0-9._~!&()*+=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 
-MASTER_PATTERN = rf"^(?:{_ENDPOINT}|{_ETCD}|redis://{_HOST}(?::{_PORT})?/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?)$"
-HOSTNAME_PATTERN = rf"^(?:{_HOST}(?::{_PORT})?|{_IPV6}{_ZONE})$"
-METADATA_PATTERN = (
-    rf"^(?:{P2P}|https?://{_USERINFO}{_HOST}(?::{_PORT})?(?:/[!-~]*)?|{_ETCD}|redis://{_USERINFO}{_HOST}(?::{_PORT})?/?)$"
-)
+MASTER_PATTERN = whole(rf"{_ENDPOINT}|{_ETCD}|redis://{_AUTHORITY}/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?")
+# Mooncake takes an IPv6 address with a zone and a port also without brackets.
+HOSTNAME_PATTERN = whole(rf"{_AUTHORITY}|{_IPV6}|{_ipv6_pattern()}{_ZONE}:{_PORT}")
+METADATA_PATTERN = whole(rf"{P2P}|https?://{_USERINFO}{_AUTHORITY}{_PATH}|{_ETCD}|redis://{_USERINFO}{_AUTHORITY}/?")
 
 _MASTER = re.compile(MASTER_PATTERN)
 _HOSTNAME = re.compile(HOSTNAME_PATTERN)
 _METADATA = re.compile(METADATA_PATTERN)
-_PARTS = re.compile(rf"(?P<host>\[[^\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?")
+_PARTS = re.compile(
+    r"(?:\[(?P<inner>[^\]]*)\]|(?P<ipv6>[^%:]*:[^%:]*:[^%]*(?:%[^:]*)?)|(?P<name>[^:]*))(?::(?P<port>[0-9]+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -112,21 +116,26 @@ def parse_hostname(raw: object) -> str:
 
 def split_endpoint(text: str) -> Endpoint:
     """Host and port of one endpoint that a parser above has accepted."""
-    if text.count(":") > 1 and not text.startswith("["):
+    match = _PARTS.fullmatch(text)
+    if match is None:
         return Endpoint(text, None)
-    match = _PARTS.match(text)
-    host, port = (match["host"], match["port"]) if match else (text, None)
-    return Endpoint(host.strip("[]"), int(port) if port else None)
+    host = match["inner"] or match["ipv6"] or match["name"] or ""
+    return Endpoint(host, int(match["port"]) if match["port"] else None)
 
 
 def endpoints_of(address: str) -> tuple[Endpoint, ...]:
     """The endpoints inside an accepted address. None for ``P2PHANDSHAKE`` and for a Kubernetes lease."""
-    scheme, separator, rest = address.rpartition("://")
+    scheme, separator, rest = address.partition("://")
     if address == P2P or scheme == "k8s":
         return ()
     if separator:
-        rest = rest.split("/", 1)[0].rpartition("@")[2]
-    return tuple(split_endpoint(part) for part in rest.split(";"))
+        rest = rest.partition("/")[0].rpartition("@")[2]
+    return tuple(split_endpoint(part) for part in (rest if separator else address).split(";"))
+
+
+def hosts_of(address: str) -> Iterator[str]:
+    """The hosts inside an accepted address."""
+    return (endpoint.host for endpoint in endpoints_of(address))
 
 
 def scheme_of(address: str) -> str | None:
@@ -161,18 +170,21 @@ def _inet_aton(text: str) -> IPv4Address | None:
     return IPv4Address(sum(n << 8 * (3 - i) for i, n in enumerate(heads)) + last)
 
 
+_C_NUMBER = re.compile(r"(?P<hex>0[xX][0-9A-Fa-f]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*)")
+
+
 def _c_integer(text: str) -> int:
-    if not text.isascii() or not text[:1].isdigit() or "_" in text or len(text) > 16:
+    """A number as C's ``strtoul`` reads it. Raises ``ValueError`` for another text, and for one of endless length."""
+    match = _C_NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    if text[:2].lower() == "0x":
-        return int(text, 16)
-    return int(text, 8 if text.startswith("0") and text != "0" else 10)
+    return int(text, 16 if match["hex"] else 8 if match["octal"] else 10)
 
 
-_LOOPBACK_NAMES = frozenset(
-    "localhost localhost.localdomain localhost4 localhost6 localhost4.localdomain4 localhost6.localdomain6 "
-    "ip6-localhost ip6-loopback loopback".split()
-)
+_LOOPBACK_NAMES = {
+    *("localhost", "localhost.localdomain", "loopback", "ip6-localhost", "ip6-loopback"),
+    *("localhost4", "localhost6", "localhost4.localdomain4", "localhost6.localdomain6"),
+}
 
 
 def is_loopback(host: str) -> bool:
@@ -190,145 +202,181 @@ def is_wildcard(host: str) -> bool:
     return ip is not None and ip.is_unspecified
 
 
-def _address_error(offence: str, message: str, fix: str) -> Malformed:
-    return Malformed(offence, message, fix)
-
-
-def _refuse_blanks(text: str, example: str) -> None:
-    """Blanks, commas and semicolons: mostly two addresses in one."""
-    for separator, name in ((" ", "a blank"), (",", "a comma"), (";", "a semicolon")):
-        if separator in text:
-            first = next((part for part in re.split(r"[\s,;]+", text) if part), example)
-            raise Malformed(
-                "several-addresses",
-                f"{shown(text)} holds {name}; one address has none, and only one is taken.",
-                f"keep one, such as {shown(first)}.",
-            )
+# Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown.
 
 
 def _why_not_master(text: str) -> Malformed:
     refuse_damage(text, MASTER_EXAMPLE)
-    scheme, separator, rest = text.partition("://")
+    said = masked(text)
+    scheme, separator, rest = said.partition("://")
     if separator:
-        return _why_not_ha_master(scheme, rest, text)
-    _refuse_blanks(text, MASTER_EXAMPLE)
-    return _why_not_endpoint(text, MASTER_EXAMPLE)
+        return _why_not_ha_master(said, scheme, rest)
+    _refuse_several(said)
+    return _why_not_endpoint(said, MASTER_EXAMPLE)
 
 
-def _why_not_ha_master(scheme: str, rest: str, text: str) -> Malformed:
-    if scheme.lower() in ("etcd", "redis", "k8s") and scheme != scheme.lower():
-        fix = f"write {shown(scheme.lower() + '://' + rest)}."
-        return Malformed("unknown-scheme", f"Mooncake knows the scheme {scheme.lower()} in lower case only.", fix)
+def _refuse_several(said: str) -> None:
+    """Blanks, commas and semicolons: mostly two addresses in one."""
+    for separator, name in ((" ", "a blank"), (",", "a comma"), (";", "a semicolon")):
+        if separator in said:
+            first = next((part for part in re.split(r"[ ,;]+", said) if part), "")
+            raise Malformed(
+                "several-addresses",
+                f"{shown(said)} holds {name}; one address has none, and only one is taken.",
+                f"keep one, such as {shown(first) or MASTER_EXAMPLE}.",
+            )
+
+
+def _why_not_ha_master(said: str, scheme: str, rest: str) -> Malformed:
+    lower = scheme.lower()
+    if lower in ("etcd", "redis", "k8s") and scheme != lower:
+        message = f"{shown(said)} has the scheme {shown(scheme)}, which Mooncake knows in lower case only."
+        return Malformed("unknown-scheme", message, f"write {shown(f'{lower}://{rest}')}.")
     if scheme == "etcd":
-        endpoint = next((e for e in rest.split(";") if not re.fullmatch(_ENDPOINT, e)), "")
-        why = _why_not_endpoint(endpoint, "10.0.0.5:2379")
-        fix = "separate endpoints by semicolons, each host:port, as in etcd://10.0.0.5:2379;10.0.0.6:2379."
-        return Malformed(why.offence, f"in {shown(text)}: {why.message}", fix)
+        return _why_not_etcd(said, rest)
     if scheme == "redis":
-        fix = "write one endpoint and nothing behind it: redis://10.0.0.5:6379; the password goes into MC_REDIS_PASSWORD."
-        return Malformed("address-form", f"{shown(text)} is not a Redis endpoint that Mooncake takes.", fix)
+        fix = "write one endpoint and nothing behind it: redis://10.0.0.5:6379; a password goes into MC_REDIS_PASSWORD."
+        return Malformed("address-form", f"{shown(said)} is not a Redis endpoint that Mooncake takes.", fix)
     if scheme == "k8s":
-        fix = "write k8s://LEASE or k8s://NAMESPACE/LEASE."
-        return Malformed("address-form", f"{shown(text)} is not a Kubernetes lease that Mooncake takes.", fix)
+        fix = "write k8s://LEASE or k8s://NAMESPACE/LEASE, in lower-case letters, digits, '.' and '-'."
+        return Malformed("address-form", f"{shown(said)} is not a Kubernetes lease that Mooncake takes.", fix)
     bare = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     return Malformed(
         "unknown-scheme",
-        f"{shown(text)} has the scheme {shown(scheme)}; the master is spoken to without one.",
-        f"write {shown(bare) if bare else MASTER_EXAMPLE} (host:port), or etcd://host:port for a master in HA mode.",
+        f"{shown(said)} has the scheme {_scheme_shown(scheme)}; the master is spoken to without one.",
+        f"write {shown(bare) or MASTER_EXAMPLE} (host:port), or etcd://host:port for a master in HA mode.",
     )
 
 
-def _why_not_endpoint(text: str, example: str) -> Malformed:
-    """Why a text is not host:port."""
-    if text.count(":") > 1 and "[" not in text and re.fullmatch(_IPV6 + r"|[0-9A-Fa-f:]+:[0-9]+", text):
-        return Malformed(
-            "address-form",
-            f"{shown(text)} is IPv6 without brackets, so its port cannot be told from its last group.",
-            f"put the address in brackets and the port behind: [{shown(text.rpartition(':')[0])}]:{text.rpartition(':')[2]}.",
+def _scheme_shown(scheme: str) -> str:
+    return shown(scheme) or '""'
+
+
+def _why_not_etcd(said: str, rest: str) -> Malformed:
+    endpoint = next((part for part in rest.split(";") if not re.fullmatch(_ENDPOINT, part)), "")
+    if re.search("[, ]|://", endpoint):
+        listed = ";".join(part.rpartition("://")[2] for part in re.split("[;, ]+", rest) if part)
+        message = (
+            f"{shown(said)} has blanks, commas or schemes between its endpoints; Mooncake splits at semicolons only."
         )
-    if not text or text.startswith(":"):
-        return Malformed("missing-host", f"{shown(text) or 'an endpoint'} has no host before the port.", f"write {example}.")
-    if "/" in text:
-        return Malformed("address-form", f"{shown(text)} holds a path; an address is host:port.", f"write {example}.")
-    if "@" in text:
-        return Malformed("address-form", f"{shown(text)} holds a user or password, which Mooncake does not take here.", f"write {example}.")
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        return Malformed("bad-port", f"{shown(text)} has no port, and Mooncake adds none.", f"write {shown(text)}:{example.rpartition(':')[2]}.")
-    if not re.fullmatch(_PORT, port):
-        return Malformed("bad-port", f"{shown(text)} ends in {shown(port) or 'nothing'}, which is no port (1 to 65535).", f"write {shown(host)}:{example.rpartition(':')[2]}.")
-    return _why_not_host(host, example)
+        return Malformed("several-addresses", message, f"write etcd://{shown(listed)}.")
+    why = _why_not_endpoint(endpoint, "10.0.0.5:2379")
+    fix = "separate endpoints by semicolons, each host:port, as in etcd://10.0.0.5:2379;10.0.0.6:2379."
+    return Malformed(why.offence, f"in {shown(said)}: {why.message}", fix)
+
+
+def _why_not_endpoint(said: str, example: str) -> Malformed:
+    """Why a text is not host:port."""
+    host, colon, port = said.rpartition(":")
+    usual = example.rpartition(":")[2]
+    if re.fullmatch(_IPV6, said) or re.fullmatch(_IPV6, host):
+        return _why_not_bare_ipv6(said, usual)
+    if not host and (colon or not said):
+        message = f"{shown(said) or 'an endpoint'} has no host before the port."
+        return Malformed("missing-host", message, f"write {example}.")
+    for mark, what in (("/", "a path"), ("@", "a user or password")):
+        if mark in said:
+            return Malformed(
+                "address-form", f"{shown(said)} holds {what}; an address is host:port.", f"write {example}."
+            )
+    name = host if said.count(":") == 1 or host.endswith("]") else said
+    if not re.fullmatch(_HOST, name):
+        return _why_not_host(name, example)
+    if name == said:
+        return Malformed(
+            "bad-port", f"{shown(said)} has no port, and Mooncake adds none.", f"write {shown(said)}:{usual}."
+        )
+    message = f"{shown(said)} ends in {shown(port) or 'nothing'}, which is no port (1 to 65535)."
+    return Malformed("bad-port", message, f"write {shown(host)}:{usual}.")
+
+
+def _why_not_bare_ipv6(said: str, usual_port: str) -> Malformed:
+    """IPv6 without brackets: whether its last group is meant as a port cannot be told, or there is none."""
+    host, _, port = said.rpartition(":")
+    if re.fullmatch(_IPV6, host) and re.fullmatch(_PORT, port):
+        why, form = "so its port cannot be told from its last group", f"[{host}]:{port}"
+    else:
+        address = said if re.fullmatch(_IPV6, said) else host
+        why, form = "and no port can be told from it", f"[{address}]:{usual_port}"
+    message = f"{shown(said)} is IPv6 without brackets, {why}."
+    return Malformed("address-form", message, f"put the address in brackets and the port behind: {form}.")
 
 
 def _why_not_host(host: str, example: str) -> Malformed:
     if host == "*":
         why = "is a wildcard, which can be listened on but not connected to"
+    elif "[" in host and "]" not in host:
+        why = "opens a bracket and does not close it"
     elif "[" in host or "]" in host:
         why = "is not an IPv6 address in brackets"
+    elif ":" in host:
+        why = "is neither host:port nor an IPv6 address"
     elif not host.isascii():
         why = "is not ASCII, and Mooncake looks names up as they stand"
+    elif len(host) > 253 or max(map(len, host.split("."))) > 63:
+        why = "is too long: a host name has 253 characters at most, and 63 between two points"
     else:
         why = "is neither an IP nor a host name"
-    return Malformed("address-form", f"{shown(host)} {why}.", f"write a name or an IP that every node reaches, as in {example}.")
+    fix = f"write a name or an IP that every node reaches, as in {example}."
+    return Malformed("address-form", f"{shown(host)} {why}.", fix)
+
+
+def _why_not_host_port(said: str, example: str) -> Malformed:
+    """Why a text is not host or host:port."""
+    return _why_not_endpoint(said, example) if not said or ":" in said else _why_not_host(said, example)
 
 
 def _why_not_metadata(text: str) -> Malformed:
     refuse_damage(text, METADATA_EXAMPLE)
-    if text.upper() == P2P:
-        return Malformed(
-            "address-form",
-            f"{shown(text)} must be written {P2P}: in any other case Mooncake takes it as an etcd address and retries until it is killed.",
-            f"write {P2P}, or leave the field out: it is the default.",
-        )
-    if " " in text or "," in text:
-        _refuse_blanks(text, METADATA_EXAMPLE)
-    scheme, separator, rest = text.partition("://")
+    said = masked(text)
+    if said.upper() == P2P:
+        message = f"{shown(said)} is taken for etcd, and retried without end: Mooncake knows {P2P} in this case only."
+        return Malformed("address-form", message, f"write {P2P}, or leave the field out: it is the default.")
+    scheme, separator, rest = said.partition("://")
     if not separator:
-        bare = text.partition("/")[0]
+        _refuse_several(said)
+        bare = shown(said.partition("/")[0].rpartition("@")[2]) or "10.0.0.5:8080"
         return Malformed(
             "missing-scheme",
-            f"{shown(text)} has no scheme, and Mooncake would take it as etcd and retry without end.",
-            f"write http://{shown(bare)}/metadata for the master's own metadata server, etcd://{shown(bare)} for etcd, or {P2P}.",
+            f"{shown(said)} has no scheme, and Mooncake would take it as etcd and retry without end.",
+            f"write http://{bare}/metadata for the master's own metadata server, etcd://{bare} for etcd, or {P2P}.",
         )
-    if scheme in ("http", "https", "etcd", "redis"):
-        endpoint = re.split(r"[/?#;]", rest.rpartition("@")[2], maxsplit=1)[0]
+    if scheme == "etcd":
+        return _why_not_etcd(said, rest)
+    if scheme in ("http", "https", "redis"):
+        return _why_not_url(said, scheme, rest)
+    fix = f"use {P2P}, http://host:port/metadata, https:// or etcd://."
+    if scheme.lower() in ("http", "https", "etcd", "redis"):
+        fix = f"write {shown(f'{scheme.lower()}://{rest}')}: schemes are lower case."
+    message = f"{shown(said)} has the scheme {_scheme_shown(scheme)}; Mooncake aborts the process on it (SIGABRT)."
+    return Malformed("unknown-scheme", message, fix)
+
+
+def _why_not_url(said: str, scheme: str, rest: str) -> Malformed:
+    """Why an HTTP or Redis URL cannot be taken."""
+    example = f"{scheme}://10.0.0.5:6379" if scheme == "redis" else f"{scheme}://10.0.0.5:8080/metadata"
+    _refuse_several(said)
+    userinfo, at, endpoint = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    if not re.fullmatch(_AUTHORITY, endpoint):
         why = _why_not_host_port(endpoint, "10.0.0.5:8080")
-        fix = f"write {scheme}://10.0.0.5:8080/metadata." if scheme.startswith("http") else f"write {scheme}://10.0.0.5:2379."
-        return Malformed(why.offence, f"in {shown(text)}: {why.message}", fix)
-    known = scheme.lower() in ("http", "https", "etcd", "redis")
-    return Malformed(
-        "unknown-scheme",
-        f"{shown(text)} has the scheme {shown(scheme)}; Mooncake aborts the process on it (SIGABRT).",
-        f"write {shown(scheme.lower() + '://' + rest)}: schemes are lower case." if known else f"use {P2P}, http://, https:// or etcd://.",
-    )
-
-
-def _why_not_host_port(text: str, example: str) -> Malformed:
-    """Why a text is not host or host:port."""
-    if re.fullmatch(_HOST, text):
-        return Malformed("address-form", f"what follows {shown(text)} is not part of an address.", f"write {example}.")
-    if re.fullmatch(rf"{_HOST}:{_PORT}", text):
-        return Malformed("address-form", f"what follows {shown(text)} is not part of an address.", f"write {example}.")
-    if text and ":" not in text:
-        return _why_not_host(text, example)
-    return _why_not_endpoint(text, example)
+        return Malformed(why.offence, f"in {shown(said)}: {why.message}", f"write {example}.")
+    if _METADATA.match(said) or not re.fullmatch(_USERINFO, userinfo + at):
+        message = f"the user or password in {shown(said)} holds a character that means something else in a URL."
+        return Malformed("address-form", message, "write it as %XX: %24 for $, %22 for a quote, %2F for a slash.")
+    behind = rest[len(userinfo + at + endpoint) :]
+    message = f"{shown(said)} goes on with {shown(behind)} behind the host, which Mooncake cannot take."
+    return Malformed("address-form", message, f"write {example}.")
 
 
 def _why_not_hostname(text: str) -> Malformed:
     refuse_damage(text, HOSTNAME_EXAMPLE)
-    scheme, separator, rest = text.partition("://")
+    said = masked(text)
+    scheme, separator, rest = said.partition("://")
     if separator:
         bare = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
-        return Malformed(
-            "unknown-scheme",
-            f"{shown(text)} has the scheme {shown(scheme)}; a hostname has none.",
-            f"write {shown(bare) if bare else HOSTNAME_EXAMPLE}.",
-        )
-    _refuse_blanks(text, HOSTNAME_EXAMPLE)
-    why = _why_not_host_port(text, f"{HOSTNAME_EXAMPLE}:12345")
-    return Malformed(why.offence, why.message, f"write this node's address on the data network, such as {HOSTNAME_EXAMPLE}.")
-
-
-def hosts_of(address: str) -> Iterator[str]:
-    """The hosts inside an accepted address."""
-    return (endpoint.host for endpoint in endpoints_of(address))
+        message = f"{shown(said)} has the scheme {_scheme_shown(scheme)}; a hostname has none."
+        return Malformed("unknown-scheme", message, f"write {shown(bare) or HOSTNAME_EXAMPLE}.")
+    _refuse_several(said)
+    why = _why_not_host_port(said, f"{HOSTNAME_EXAMPLE}:12345")
+    fix = f"write this node's address on the data network, such as {HOSTNAME_EXAMPLE}."
+    return Malformed(why.offence, why.message, fix)

@@ -103,11 +103,12 @@ def _unexpanded(text: str, example: str) -> None:
         cause = "the template was never rendered"
     else:
         cause = "single quotes, a JSON file or an env file keep a shell from expanding it"
-    raise Malformed(
-        "unexpanded-variable",
-        f"{shown(text)} still holds {shown_part(part, text)}: {cause}.",
-        f"put the value itself there, such as {example}, or use double quotes so that the shell expands it.",
-    )
+    fix = f"put the value itself there, such as {example}, or use double quotes so that the shell expands it."
+    if shown_part(part, text) == "***":
+        fix = (
+            "put the value itself there; where the sign belongs to the password, write it as %XX: %24 for $, %25 for %."
+        )
+    raise Malformed("unexpanded-variable", f"{shown(text)} still holds {shown_part(part, text)}: {cause}.", fix)
 
 
 def _placeholder(text: str, example: str) -> None:
