@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from mooncake_config.damage import refuse_damage, text_of
+from mooncake_config.damage import refuse_damage, text_of, whole
 from mooncake_config.display import shown
 from mooncake_config.findings import Malformed
 
@@ -28,10 +28,10 @@ PROTOCOLS: dict[str, str] = {
 AUTO_DISCOVERY = "auto-discovery"
 """The word that means "pick devices yourself" in device_name, like an empty text (since Mooncake v0.3.12)."""
 
-DEVICE_PATTERN = r"^[A-Za-z0-9_.-]+(?: *, *[A-Za-z0-9_.-]+)*$"
-"""What an editor accepts as device_name: RDMA device names, separated by commas."""
+_DEVICE = "[A-Za-z0-9_.-]+"
 
-_UNEXPECTED_IN_DEVICES = re.compile(r"[{}\[\]]")
+DEVICE_PATTERN = whole(rf"{_DEVICE}(?: *, *{_DEVICE})*")
+"""What an editor accepts as device_name: RDMA device names, separated by commas."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -52,7 +52,7 @@ def parse_protocol(raw: object) -> str:
         Malformed: no text, or a protocol that the Store's client does not know.
     """
     text = text_of(raw, "rdma")
-    if text.lower() in PROTOCOLS:
+    if text.isascii() and text.lower() in PROTOCOLS:
         return text.lower()
     refuse_damage(text, "rdma")
     near = nearest(text, PROTOCOLS)
@@ -72,7 +72,7 @@ def parse_device_name(raw: object) -> str:
     """
     text = text_of(raw, "mlx5_0")
     refuse_damage(text, "mlx5_0")
-    if _UNEXPECTED_IN_DEVICES.search(text):
+    if any(bracket in text for bracket in "{}[]"):
         raise Malformed(
             "device-form",
             f"{shown(text)} is a list or a map in JSON, which Mooncake takes as one odd device name.",
@@ -85,3 +85,8 @@ def devices_of(device_name: str) -> tuple[str, ...]:
     """The device names of an accepted text; none where Mooncake picks."""
     names = tuple(name.strip() for name in device_name.split(",") if name.strip())
     return () if names == (AUTO_DISCOVERY,) else names
+
+
+def is_device_name(name: str) -> bool:
+    """Whether a text may be the name of an RDMA device."""
+    return re.fullmatch(_DEVICE, name) is not None

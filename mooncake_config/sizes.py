@@ -7,34 +7,36 @@ reads ``2 bananas`` as 2 bytes, and it supplies only the multiplier, because its
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
 
 import humanfriendly
 
-from mooncake_config.damage import kind_of, refuse_damage, text_of
+from mooncake_config.damage import kind_of, refuse_damage, text_of, whole
 from mooncake_config.display import number_text, shown
 from mooncake_config.findings import Malformed
 
 _NAMES = ("", "b", "byte", "bytes", *(p + s for p in "kmgtp" for s in ("", "b", "i", "ib", "ibyte", "ibytes")))
 _MULTIPLIERS = {name: humanfriendly.parse_size(f"1{name}", binary=True) for name in _NAMES}
-_LETTERS = "".join(f"[{c.upper()}{c}]" for c in "kmgtp").replace("][", "")
-_UNIT = rf"(?:{_LETTERS}(?:[iI]?[bB]?|[iI][bB][yY][tT][eE][sS]?)|[bB](?:[yY][tT][eE][sS]?)?)"
+_PREFIXED = r"[KkMmGgTtPp](?:[iI]?[bB]?|[iI][bB][yY][tT][eE][sS]?)"
+_UNIT = rf"(?:{_PREFIXED}|[bB](?:[yY][tT][eE][sS]?)?)"
 _SIZE = re.compile(rf"(?P<number>[0-9]+(?:\.[0-9]+)?) *(?P<unit>{_UNIT})?")
+_EIGHTHS = r"(?:5|[27]5|(?:12|37|62|87)5)0*"
+_FORMS = rf"[0-9]+(?:\.0+)? *{_UNIT}?|[0-9]+\.{_EIGHTHS} *{_PREFIXED}"
 
 DIGITS_LIMIT = 64
 """Longest size in characters; the number of atoms in the universe has 80 digits."""
 
-_EIGHTHS = r"(?:0+|(?:5|[27]5|[1368][27]5)0*)"
+LARGEST = 2**64 - 1
+"""The largest number of bytes that Mooncake has room for, a C ``size_t``."""
 
-SCHEMA_PATTERN = (
-    rf"^(?=.{{1,{DIGITS_LIMIT}}}$)(?:[0-9]+(?:\.0+)? *(?:{_UNIT})?|[0-9]+\.{_EIGHTHS} *{_LETTERS}(?:[iI]?[bB]?|[iI][bB][yY][tT][eE][sS]?))$"
-)
+SCHEMA_PATTERN = whole(_FORMS)
 """What an editor accepts: whole numbers, and halves, quarters and eighths of a unit, which are whole bytes in each."""
 
-NONZERO = r"^(?=.*[1-9])"
-"""A lookahead to put before :data:`SCHEMA_PATTERN` where zero is refused."""
+POSITIVE_PATTERN = whole(rf"(?=[^1-9]*[1-9])(?:{_FORMS})")
+"""The same less zero."""
 
 EXAMPLE = "8gb"
 
@@ -63,19 +65,20 @@ def parse_positive_size(raw: object) -> int:
 
 
 def _parse_number(raw: int | float | Decimal) -> int:
-    if raw != raw or raw in (float("inf"), float("-inf")):
+    if not _is_finite(raw):
         raise Malformed("unreadable-size", f"{raw} is not a size.", f'write "{EXAMPLE}".')
     if raw < 0:
         raise _negative(raw)
     if raw >= 10**DIGITS_LIMIT:
         raise Malformed("unreadable-size", f"{shown(raw, 40)} is more bytes than exist.", f'write "{EXAMPLE}".')
     if raw != int(raw):
-        raise Malformed(
-            "fraction-of-a-byte",
-            f"{shown(raw)} is a fraction of a byte: a bare number counts bytes.",
-            f'add the unit, as in "{raw}gb", or write a whole number of bytes.',
-        )
+        raise _fraction_without_unit(str(raw))
     return int(raw)
+
+
+def _is_finite(raw: int | float | Decimal) -> bool:
+    # Not math.isfinite for all: it makes floats of them, and there are integers beyond every float.
+    return raw.is_finite() if isinstance(raw, Decimal) else isinstance(raw, int) or math.isfinite(raw)
 
 
 def _parse_text(text: str) -> int:
@@ -83,17 +86,27 @@ def _parse_text(text: str) -> int:
     if match is None:
         raise _why_unreadable(text)
     multiplier = _MULTIPLIERS[(match["unit"] or "").lower()]
-    if "." not in match["number"]:
-        return int(match["number"]) * multiplier
     size = Fraction(match["number"]) * multiplier
-    if size.denominator != 1:
-        below = int(size)
-        raise Malformed(
-            "fraction-of-a-byte",
-            f"{text} is {below} bytes and a fraction of one.",
-            f"write whole bytes or a smaller unit: {format_size(below)} is the next below.",
-        )
-    return int(size)
+    if size.denominator == 1:
+        return int(size)
+    if multiplier == 1:
+        raise _fraction_without_unit(text)
+    below = int(size)
+    raise Malformed(
+        "fraction-of-a-byte",
+        f"{text} is {below} bytes and a fraction of one.",
+        f"write whole bytes or a smaller unit: {format_size(below)} is the next below.",
+    )
+
+
+def _fraction_without_unit(number: str) -> Malformed:
+    with_unit = f"{number}gb"
+    whole_bytes = _SIZE.fullmatch(with_unit) and (Fraction(number) * _MULTIPLIERS["gb"]).denominator == 1
+    return Malformed(
+        "fraction-of-a-byte",
+        f"{shown(number)} counts bytes, and a byte has no fractions.",
+        f'add the unit, as in "{with_unit if whole_bytes else "1.5gb"}", or write a whole number of bytes.',
+    )
 
 
 def _negative(raw: object) -> Malformed:
@@ -104,19 +117,24 @@ def _negative(raw: object) -> Malformed:
     )
 
 
-_TELLS: tuple[tuple[re.Pattern[str], str, str], ...] = (
-    (re.compile(r"(?i)[0-9.]+ *[kmgtp]?i?bits?"), "counts bits", "sizes are in bytes"),
-    (re.compile(r"[0-9]+(,[0-9]{3})+( *[A-Za-z]*)"), "has separators between its digits", "write the digits alone"),
-    (re.compile(r"[0-9]+,[0-9]+ *[A-Za-z]*"), "has a decimal comma", "write a point instead of the comma"),
-    (re.compile(r"[0-9]+([_' ][0-9]+)+ *[A-Za-z]*"), "has separators between its digits", "write the digits alone"),
-    (re.compile(r"(?i)[0-9.]+e[-+]?[0-9]+.*"), "is in exponent form", "write all digits, or a unit"),
-    (re.compile(r"(?i)0x[0-9a-f]+"), "is hexadecimal", "write decimal digits"),
-    (re.compile(r"\+.*"), "has a sign", "leave the plus out"),
-    (re.compile(r"(?i)inf(init[ey])?|nan|max|unlimited|auto"), "is no number", "write how many bytes it may take"),
-    (re.compile(r"(?i)[kmgtp]i?b?"), "is a unit without a number", "put the number before it"),
-    (re.compile(r"\.[0-9]+.*|[0-9]+\.( *[A-Za-z]*)?"), "lacks a digit beside its point", "write the digit, as in 0.5gb"),
-    (re.compile(r".*[0-9].*%"), "is a share", "write bytes; nothing here knows the whole"),
+_TELLS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), why, way)
+    for pattern, why, way in (
+        (r"[0-9.]+ *[kmgtp]?i?bits?", "counts bits", "sizes are in bytes"),
+        (r"[0-9]+(,[0-9]{3})+( *[a-z]*)", "has separators between its digits", "write the digits alone"),
+        (r"[0-9]+,[0-9]+ *[a-z]*", "has a decimal comma", "write a point instead of the comma"),
+        (r"[0-9]+([_' ][0-9]+)+ *[a-z]*", "has separators between its digits", "write the digits alone"),
+        (r"[0-9.]+e[-+]?[0-9]+.*", "is in exponent form", "write all digits, or a unit"),
+        (r"0x[0-9a-f]+", "is hexadecimal", "write decimal digits"),
+        (r"\+.*", "has a sign", "leave the plus out"),
+        (r"inf(init[ey])?|nan|none|max|unlimited|auto", "is no number", "write how many bytes it may take"),
+        (r"[kmgtp]?i?b(ytes?)?|[kmgtp]", "is a unit without a number", "put the number before it"),
+        (r"\.[0-9]+.*|[0-9]+\. *[a-z]*", "lacks a digit beside its point", "write the digit, as in 0.5gb"),
+        (r"[0-9].*/ *s(ec)?", "is a rate", "write bytes alone"),
+        (r".*[0-9].*%", "is a share", "write bytes; nothing here knows the whole"),
+    )
 )
+"""What a text of another form has by all appearance, why it is refused, and what to write."""
 
 
 def _why_unreadable(text: str) -> Malformed:

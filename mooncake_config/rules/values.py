@@ -9,17 +9,16 @@ from mooncake_config.addresses import endpoints_of, hosts_of, ip_of, is_wildcard
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
-from mooncake_config.protocols import devices_of
+from mooncake_config.protocols import is_device_name
 from mooncake_config.provenance import Claim
 from mooncake_config.rules.rule import Problem, reported_by_reading, rule
 from mooncake_config.settings import FIELDS
-from mooncake_config.sizes import format_size, human_size
+from mooncake_config.sizes import LARGEST, format_size, human_size
 
 SEGMENT_FLOOR = 16 << 20
 """Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
 BUFFER_RANGE = (1 << 10, 1 << 40)
 """Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
-_SIZE_T = 1 << 64
 _ADDRESS_FIELDS = ("local_hostname", "master_server_address", "metadata_server")
 
 
@@ -534,15 +533,16 @@ def size_beyond_64_bits(process: Process) -> Iterator[Problem]:
     """
     for spec in FIELDS:
         size = process.size(spec.name)
-        if size is not None and size >= _SIZE_T and spec.name != "local_buffer_size":
+        if size is not None and size > LARGEST and spec.name != "local_buffer_size":
             yield Problem((spec.name,), f"{shown(size)} bytes do not fit into 64 bits.", 'write a size such as "8gb".')
 
 
 @rule("MC044", Severity.ERROR)
 def device_is_no_device_name(process: Process) -> Iterator[Problem]:
-    """device_name holds a path, a port, or blanks between names.
+    """device_name holds a path, a port, several names without a comma, or nothing beside a comma (a warning).
 
-    Sees /sys/class/infiniband/mlx5_0, /dev/infiniband/uverbs0, mlx5_0:1 and "mlx5_0 mlx5_1".
+    Sees /sys/class/infiniband/mlx5_0, /dev/infiniband/uverbs0, mlx5_0:1, "mlx5_0 mlx5_1", mlx5_0;mlx5_1 and any other
+    character that no RDMA device has in its name.
 
     Why: Mooncake looks for a device of exactly that name and gives up after 22 seconds with -1 (measured).
 
@@ -553,12 +553,28 @@ def device_is_no_device_name(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_DEVICE=mlx5_0,mlx5_1 explain --num-nodes 1
     """
-    for name in devices_of(process.text("device_name") or ""):
-        plain = re.split(r"[:\s]", name.rstrip("/").rpartition("/")[2])[0]
-        if plain != name:
-            what = "a path" if "/" in name else "a device and a port" if ":" in name else "several names with a blank"
-            message = f"{shown(name)} is {what}, not the name of an RDMA device."
-            yield Problem(("device_name",), message, f"write {shown(plain) or 'mlx5_0'}; separate several by commas.")
+    names = [name.strip() for name in (process.text("device_name") or "").split(",")]
+    odd = [name for name in names if name and not is_device_name(name)]
+    if odd:
+        meant = ",".join(dict.fromkeys(_devices_meant(names))) or "mlx5_0"
+        message = f"{shown(', '.join(odd))} is {_what_instead(odd[0])}, not the name of an RDMA device."
+        yield Problem(("device_name",), message, f"write {shown(meant)}; several names are separated by commas.")
+    if len(names) > 1 and "" in names:
+        message = f"{shown(','.join(names))} has a comma with no device name beside it."
+        yield Problem(("device_name",), message, "take the comma away.", Severity.WARNING)
+
+
+def _devices_meant(names: list[str]) -> Iterator[str]:
+    for word in re.split(r"[;\s]+", " ".join(names)):
+        yield from filter(is_device_name, [word.rstrip("/").rpartition("/")[2].partition(":")[0]])
+
+
+def _what_instead(name: str) -> str:
+    if "/" in name:
+        return "a path"
+    if re.search(r"[;\s]", name):
+        return "several names without a comma"
+    return "a device and a port" if ":" in name else "a text with other characters"
 
 
 @rule("MC045", Severity.ERROR)
@@ -686,7 +702,9 @@ def redis_metadata(process: Process) -> Iterator[Problem]:
     """
     if scheme_of(process.text("metadata_server") or "") == "redis":
         message = "the published Mooncake wheels are built without Redis and abort the process on it (SIGABRT)."
-        fix = "use P2PHANDSHAKE, http://host:port/metadata or etcd://host:port; with a build of your own, --ignore MC050."
+        fix = (
+            "use P2PHANDSHAKE, http://host:port/metadata or etcd://host:port; with a build of your own, --ignore MC050."
+        )
         yield Problem(("metadata_server",), message, fix)
 
 
@@ -734,7 +752,11 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
         service = _SERVICES.get(endpoint.port or 0)
         if service:
             message = f"port {endpoint.port} is where {service} listens by default, not the master."
-            yield Problem(("master_server_address",), message, f"write the master's --rpc_port, such as {shown(endpoint.host)}:50051.")
+            yield Problem(
+                ("master_server_address",),
+                message,
+                f"write the master's --rpc_port, such as {shown(endpoint.host)}:50051.",
+            )
 
 
 _SERVICES = {
