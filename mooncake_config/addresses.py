@@ -24,33 +24,40 @@ IPAddress = IPv4Address | IPv6Address
 
 
 def _ipv6_pattern() -> str:
-    """RFC 4291 text forms, with ``::`` in every place, and an IPv4 tail."""
-    word = "[0-9A-Fa-f]{1,4}"
+    """The text forms of RFC 4291: eight words, or fewer and one ``::``; an IPv4 tail stands for two words."""
+    word, some_word = "[0-9A-Fa-f]{1,4}", "[0-9A-Fa-f]*"
     octet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-    tail = rf"(?:{word}:{word}|(?:{octet}\.){{3}}{octet})"
-    forms = [rf"(?:{word}:){{6}}{tail}", rf"::(?:{word}:){{0,5}}{tail}"]
-    forms += [rf"(?:{word}:){{{n - 1}}}{word}::(?:{word}:){{0,{5 - n}}}{tail}" for n in range(1, 6)]
-    forms += [rf"(?:{word}:){{0,5}}{word}::{word}", rf"(?:(?:{word}:){{0,6}}{word})?::", rf"::{word}"]
-    return "(?:" + "|".join(forms) + ")"
+    ipv4 = rf"(?:{octet}\.){{3}}{octet}"
+    complete = [rf"(?:{word}:){{7}}{word}", rf"(?:{word}:){{6}}{ipv4}"]
+    open_ended = ["::", rf"(?:{word}:){{1,7}}:", rf":(?::{word}){{1,7}}", rf"::(?:{word}:){{0,5}}{ipv4}"]
+    # With words on both sides of the :: there are as many as colons; with an IPv4 tail one more.
+    between = [
+        rf"(?!(?:{some_word}:){{8}})(?:{word}:)+(?::{word})+",
+        rf"(?!(?:{some_word}:){{7}})(?:{word}:)+(?::{word})*:{ipv4}",
+    ]
+    return "(?:" + "|".join(complete + open_ended + between) + ")"
 
 
 _PORT = r"(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = rf"(?![A-Za-z0-9_.-]{{254}}){_LABEL}(?:\.{_LABEL})*\.?"
 _ZONE = r"%[A-Za-z0-9_.-]{1,32}"
-_IPV6 = rf"{_ipv6_pattern()}(?:{_ZONE})?"
+_BARE_IPV6 = _ipv6_pattern()
+_IPV6 = rf"{_BARE_IPV6}(?:{_ZONE})?"
 _HOST = rf"(?:{_NAME}|\[{_IPV6}\])"
 _ENDPOINT = rf"{_HOST}:{_PORT}"
 _AUTHORITY = rf"{_HOST}(?::{_PORT})?"
-_ETCD = rf"etcd://{_ENDPOINT}(?:;{_ENDPOINT})*"
+_ETCD = rf"etcd://(?:{_ENDPOINT};)*"
 # RFC 3986, and '@' as curl takes it; less what shows that something was never expanded: $NAME, ${NAME}, %NAME%.
 _USERINFO = r"(?:(?:[A-Za-z0-9._~!&'()*+,;=:@-]|\$(?![A-Za-z_{(])|%[0-9A-Fa-f]{2})*@)?"
 _PATH = r"(?:/(?:[A-Za-z0-9._~!&()*+=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 
-MASTER_PATTERN = whole(rf"{_ENDPOINT}|{_ETCD}|redis://{_AUTHORITY}/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?")
+MASTER_PATTERN = whole(rf"(?:{_ETCD})?{_ENDPOINT}|redis://{_AUTHORITY}/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?")
 # Mooncake takes an IPv6 address with a zone and a port also without brackets.
-HOSTNAME_PATTERN = whole(rf"{_AUTHORITY}|{_IPV6}|{_ipv6_pattern()}{_ZONE}:{_PORT}")
-METADATA_PATTERN = whole(rf"{P2P}|https?://{_USERINFO}{_AUTHORITY}{_PATH}|{_ETCD}|redis://{_USERINFO}{_AUTHORITY}/?")
+HOSTNAME_PATTERN = whole(rf"{_AUTHORITY}|{_BARE_IPV6}(?:{_ZONE}(?::{_PORT})?)?")
+METADATA_PATTERN = whole(
+    rf"{P2P}|{_ETCD}{_ENDPOINT}|https?://{_USERINFO}{_AUTHORITY}{_PATH}|redis://{_USERINFO}{_AUTHORITY}/?"
+)
 
 _MASTER = re.compile(MASTER_PATTERN)
 _HOSTNAME = re.compile(HOSTNAME_PATTERN)

@@ -25,6 +25,9 @@ PROTOCOLS: dict[str, str] = {
 }
 """What the Store's client installs a transport for (client_service.cpp), with a word on each. Lower case only there."""
 
+PROTOCOL_PATTERN = whole("|".join(PROTOCOLS))
+"""What an editor accepts as protocol: the parser lower-cases, and says so."""
+
 AUTO_DISCOVERY = "auto-discovery"
 """The word that means "pick devices yourself" in device_name, like an empty text (since Mooncake v0.3.12)."""
 

@@ -1,27 +1,47 @@
-"""StoreSettings: THE table of fields. A field's name, type, variable, default, Mooncake's own name and doc stand here."""
+"""StoreSettings: THE table of fields: name, type, variable, default, form, Mooncake's own name and doc."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from mooncake_config.addresses import HOSTNAME_EXAMPLE, MASTER_EXAMPLE, P2P, parse_hostname, parse_master, parse_metadata
+from mooncake_config.addresses import (
+    HOSTNAME_EXAMPLE,
+    HOSTNAME_PATTERN,
+    MASTER_EXAMPLE,
+    MASTER_PATTERN,
+    METADATA_PATTERN,
+    P2P,
+    parse_hostname,
+    parse_master,
+    parse_metadata,
+)
 from mooncake_config.display import masked
-from mooncake_config.protocols import parse_device_name, parse_protocol
-from mooncake_config.sizes import parse_positive_size, parse_size
+from mooncake_config.protocols import DEVICE_PATTERN, PROTOCOL_PATTERN, PROTOCOLS, parse_device_name, parse_protocol
+from mooncake_config.sizes import DIGITS_LIMIT, POSITIVE_PATTERN, SCHEMA_PATTERN, parse_positive_size, parse_size
 from mooncake_config.sources import (
     DefaultSource,
     EnvironmentSource,
     FieldSpec,
+    Form,
     InitKwargsSource,
     RayNodeSource,
     Wiring,
     field_specs,
     world_of,
 )
+
+_SIZE = Form(
+    SCHEMA_PATTERN,
+    'a whole number of bytes, or a text such as "8gb": digits and one of b, kb, mb, gb, tb, pb (powers of 1024); '
+    "of fractions only halves, quarters and eighths, such as 1.5gb",
+    longest=DIGITS_LIMIT,
+)
+_CHUNK = replace(_SIZE, pattern=POSITIVE_PATTERN, expects=f"{_SIZE.expects}; not zero", least=1)
 
 
 def _optional_size(raw: object) -> int | None:
@@ -41,25 +61,40 @@ class StoreSettings(BaseSettings):
     model_config = SettingsConfigDict(case_sensitive=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master_server_address: Annotated[
-        str, Wiring("MOONCAKE_MASTER", engine="master_server_addr", agreed=True, has_default=False), BeforeValidator(parse_master)
+        str,
+        Wiring(
+            "MOONCAKE_MASTER",
+            engine="master_server_addr",
+            agreed=True,
+            has_default=False,
+            unclaimed="none; it is required",
+        ),
+        Form(MASTER_PATTERN, "host:port, [IPv6]:port, or etcd://host:port;host:port for a master in HA mode"),
+        BeforeValidator(parse_master),
     ] = Field(
-        description="Address of the Mooncake master, host:port, or an HA endpoint such as etcd://host:2379. Required.",
+        description="Address of the Mooncake master, host:port, or an HA endpoint such as etcd://host:2379.",
         examples=[MASTER_EXAMPLE, "[fd00::5]:50051", "etcd://10.0.0.5:2379;10.0.0.6:2379"],
     )
     local_hostname: Annotated[
         str,
         Wiring(
-            "MOONCAKE_LOCAL_HOSTNAME", engine="local_hostname", node_local=True, from_ray=True, has_default=False
+            "MOONCAKE_LOCAL_HOSTNAME",
+            engine="local_hostname",
+            node_local=True,
+            from_ray=True,
+            has_default=False,
+            unclaimed="the Ray node IP",
         ),
+        Form(HOSTNAME_PATTERN, "one host name or IP of this node, without a scheme; a port behind it is seldom right"),
         BeforeValidator(parse_hostname),
     ] = Field(
-        description="Address of this node on the data network, which the client advertises to all others. "
-        "Default: the Ray node IP.",
+        description="Address of this node on the data network, which the client advertises to all others.",
         examples=[HOSTNAME_EXAMPLE, "node-7", "fd00::7"],
     )
     metadata_server: Annotated[
         str,
         Wiring("MOONCAKE_TE_META_DATA_SERVER", engine="metadata_server", agreed=True, default=P2P),
+        Form(METADATA_PATTERN, f"{P2P}, http://host:port/metadata, or etcd://host:port"),
         BeforeValidator(parse_metadata),
     ] = Field(
         description="Metadata endpoint of the Transfer Engine: P2PHANDSHAKE (no server), http://host:port/metadata, "
@@ -67,20 +102,31 @@ class StoreSettings(BaseSettings):
         examples=[P2P, "http://10.0.0.5:8080/metadata"],
     )
     protocol: Annotated[
-        str, Wiring("MOONCAKE_PROTOCOL", engine="protocol", agreed=True, default="rdma"), BeforeValidator(parse_protocol)
+        str,
+        Wiring("MOONCAKE_PROTOCOL", engine="protocol", agreed=True, default="rdma"),
+        Form(PROTOCOL_PATTERN, f"one of {', '.join(PROTOCOLS)}, in lower case", choices=PROTOCOLS),
+        BeforeValidator(parse_protocol),
     ] = Field(description="Transfer protocol, normally tcp or rdma.", examples=["tcp", "rdma"])
     device_name: Annotated[
         str,
-        Wiring("MOONCAKE_DEVICE", engine="rdma_devices", node_local=True, default=""),
+        Wiring(
+            "MOONCAKE_DEVICE",
+            engine="rdma_devices",
+            node_local=True,
+            default="",
+            unclaimed="empty; Mooncake picks",
+        ),
+        Form(DEVICE_PATTERN, "names of RDMA devices as ibv_devices prints them, separated by commas"),
         BeforeValidator(parse_device_name),
     ] = Field(
-        description="RDMA device of this node, or several separated by commas; Mooncake picks where it is unset. "
-        "Prefer the variable where names differ by node.",
+        description="RDMA device of this node, or several separated by commas. Prefer the variable where names differ "
+        "by node.",
         examples=["mlx5_0", "mlx5_0,mlx5_1"],
     )
     global_segment_size: Annotated[
         int,
         Wiring("MOONCAKE_GLOBAL_SEGMENT_SIZE", engine="global_segment_size", contributed=True, default="8gb"),
+        _SIZE,
         BeforeValidator(parse_size),
     ] = Field(
         description="Memory that one client of each training node contributes to the Store, in bytes or with a unit. "
@@ -90,15 +136,18 @@ class StoreSettings(BaseSettings):
     local_buffer_size: Annotated[
         int,
         Wiring("MOONCAKE_LOCAL_BUFFER_SIZE", engine="local_buffer_size", default="32gb"),
+        _SIZE,
         BeforeValidator(parse_size),
     ] = Field(
         description="Transfer and staging memory of every client, in bytes or with a unit. Each process of a node has "
         "its own.",
         examples=["2gb", "32gb", 2147483648],
     )
-    chunk_bytes: Annotated[int | None, Wiring(None), BeforeValidator(_optional_size)] = Field(
+    chunk_bytes: Annotated[
+        int | None, Wiring(None, unclaimed="Mooncake's own, 64 MiB"), _CHUNK, BeforeValidator(_optional_size)
+    ] = Field(
         default=None,
-        description="Chunk size of structured-object puts, in bytes or with a unit. Default: Mooncake's own, 64 MiB.",
+        description="Chunk size of structured-object puts, in bytes or with a unit.",
         examples=["64mb", 67108864],
     )
 

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from mooncake_config.damage import TEXT_LIMIT
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.ray_node import NodeAddress, find_node_address
 
@@ -33,6 +34,7 @@ class Wiring:
         contributed: whether a process that contributes no segment hands over 0 instead.
         default: the built-in default as it is written, None where there is none.
         has_default: False where nobody's claim means that there is no value at all.
+        unclaimed: what holds where nobody claims it, in words, where that is no constant text.
     """
 
     variable: str | None
@@ -43,6 +45,26 @@ class Wiring:
     contributed: bool = False
     default: str | None = None
     has_default: bool = True
+    unclaimed: str | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an editor accepts as a field's value; stands beside the parser, which takes all of it.
+
+    Args:
+        pattern: of a text, with one meaning in Python and in ECMA-262.
+        expects: what is accepted, in words, for the sentence that an editor shows otherwise.
+        longest: characters of a text.
+        least: the smallest number, where numbers are accepted.
+        choices: the texts that are accepted, where they can be listed, each with a word on it.
+    """
+
+    pattern: str = ""
+    expects: str = "a value"
+    longest: int = TEXT_LIMIT
+    least: int = 0
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,8 +73,19 @@ class FieldSpec:
 
     name: str
     wiring: Wiring
+    form: Form
     parse: Callable[[Any], Any]
     info: FieldInfo
+
+    @property
+    def default_in_words(self) -> str:
+        """What holds where nobody claims the field."""
+        return self.wiring.unclaimed or self.wiring.default or "none"
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a JSON number is a value of the field: it is a size."""
+        return self.info.annotation is not str
 
 
 @cache
@@ -64,9 +97,10 @@ def field_specs(settings_cls: type[BaseSettings]) -> tuple[FieldSpec, ...]:
 def _specs(settings_cls: type[BaseSettings]) -> Iterator[FieldSpec]:
     for name, info in settings_cls.model_fields.items():
         wiring = next((item for item in info.metadata if isinstance(item, Wiring)), None)
+        form = next((item for item in info.metadata if isinstance(item, Form)), Form())
         parser = next((item.func for item in info.metadata if isinstance(item, BeforeValidator)), None)
         if wiring and parser:
-            yield FieldSpec(name, wiring, parser, info)
+            yield FieldSpec(name, wiring, form, cast(Callable[[Any], Any], parser), info)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,248 @@
+"""The JSON Schemas: of the init kwargs, for an editor, and of the answer of ``explain`` and ``check``, for a program.
+
+Both are generated from the table of fields and flat, without references: editors show descriptions and choices only
+where they stand inline. Draft 7 is what editors complete for; ``patternErrorMessage``, ``errorMessage``,
+``enumDescriptions`` and ``markdownDescription`` are additions that VS Code reads and validators pass over.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from mooncake_config.findings import Severity
+from mooncake_config.process import Backend
+from mooncake_config.provenance import Source
+from mooncake_config.settings import FIELDS
+from mooncake_config.sizes import LARGEST
+from mooncake_config.sources import SCHEMA_KEY, FieldSpec
+from mooncake_config.topology import Role
+
+Schema = dict[str, Any]
+
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def init_kwargs_schema() -> Schema:
+    """The schema of the init kwargs. What it accepts is never malformed, and what passes without a finding it accepts.
+
+    Null and blank text count as unset and are reported, so they are not in it.
+    """
+    note = "The address of this schema, for the editor. It means nothing else, whatever it holds."
+    return {
+        "$schema": _DRAFT,
+        "$id": "urn:mooncake-config:store-init-kwargs",
+        "title": "Init kwargs of Mooncake Store",
+        "description": "The value of --mooncake-store-init-kwargs, or the content of the file behind its @. A field "
+        "that is left out comes from its environment variable, then from its default.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {SCHEMA_KEY: {"description": note}, **{spec.name: _property(spec) for spec in FIELDS}},
+    }
+
+
+def _property(spec: FieldSpec) -> Schema:
+    form, default = spec.form, spec.wiring.default
+    refusal = f"Write {form.expects}."
+    described: Schema = {
+        "description": f"{spec.info.description} {_elsewhere(spec, '{}')}",
+        "markdownDescription": f"{spec.info.description}\n\n{_elsewhere(spec, '`{}`')}",
+        "type": ["integer", "string"] if spec.takes_numbers else "string",
+        "pattern": form.pattern,
+        "maxLength": form.longest,
+        "errorMessage": refusal,
+        "patternErrorMessage": refusal,
+        "examples": spec.info.examples,
+    }
+    if spec.takes_numbers:
+        described |= {"minimum": form.least, "maximum": LARGEST}
+    if form.choices:
+        described |= {"enum": [*form.choices], "enumDescriptions": [*form.choices.values()]}
+    return {**described, "default": default} if default else described
+
+
+def _elsewhere(spec: FieldSpec, code: str) -> str:
+    """Where a field comes from that the JSON leaves out."""
+    variable = spec.wiring.variable
+    named = f"Variable: {code.format(variable)}." if variable else "It has no variable."
+    words = spec.default_in_words
+    return f"{named} Default: {words if spec.wiring.unclaimed else code.format(words)}."
+
+
+def explain_schema() -> Schema:
+    """The schema of the JSON answer of ``explain``, and of ``check``, which adds ``host`` and ``probes``."""
+    fields = _object({spec.name: _field_answer(spec) for spec in FIELDS}, "Every field, in the order of the table.")
+    # Over Ray nothing is handed to Mooncake, and with an error standing nothing is either.
+    nothing_handed = {"properties": {"setup": {"type": "null"}}}
+    by_ray = {"properties": {"backend": {"const": Backend.RAY.value}}}
+    no_fingerprint = {"properties": {"setup": {"type": "null"}, "fingerprint": {"type": "null"}}}
+    return {
+        "$schema": _DRAFT,
+        "$id": "urn:mooncake-config:explain",
+        "title": "Answer of mooncake-config explain and check",
+        **_object(
+            {
+                "version": {"const": 1},
+                "ok": {"type": "boolean", "description": "Whether no error stands."},
+                "backend": _one_of(Backend, "The rollout object store."),
+                "process": _process_answer(),
+                "topology": _topology_answer(),
+                "fields": fields,
+                "replica_num": {"type": "integer", "description": "Memory replicas of each object."},
+                "setup": _setup_answer(),
+                "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
+                "fingerprint": {
+                    "type": ["string", "null"],
+                    "pattern": "^sha256:[0-9a-f]{64}$",
+                    "description": "Equal on all nodes that belong together; null where a value of it is missing.",
+                },
+            },
+            "One process of a job: its settings, where each came from, and what was found.",
+            {
+                "memory_per_node": _count(0, "Bytes that all Store clients of a training node reserve; null: unknown."),
+                "host": {"type": "object", "description": "Facts of this machine, from check; unknown ones are null."},
+                "probes": {
+                    "type": "array",
+                    "items": {"type": "object"},
+                    "description": "What check asked, and the answers.",
+                },
+            },
+        ),
+        "allOf": [
+            {"if": {"properties": {"ok": {"const": False}}}, "then": nothing_handed},
+            {"if": by_ray, "then": no_fingerprint},
+        ],
+    }
+
+
+def _object(required: Schema, description: str, optional: Schema | None = None) -> Schema:
+    """An object of exactly these properties."""
+    return {
+        "description": description,
+        "type": "object",
+        "additionalProperties": False,
+        "required": [*required],
+        "properties": {**required, **(optional or {})},
+    }
+
+
+def _one_of(choices: type[Enum], description: str) -> Schema:
+    return {"enum": [choice.value for choice in choices], "description": description}
+
+
+def _text_or_null(description: str) -> Schema:
+    return {"type": ["string", "null"], "description": description}
+
+
+def _count(least: int, description: str) -> Schema:
+    return {"type": ["integer", "null"], "minimum": least, "description": description}
+
+
+def _source(description: str) -> Schema:
+    return {"enum": [*(source.value for source in Source), None], "description": description}
+
+
+def _process_answer() -> Schema:
+    contributes = "Whether it gives memory to the Store; if not, it hands over 0 whatever the segment's size."
+    answer = {
+        "role": _one_of(Role, "What it does in the job."),
+        "local_rank": _count(0, "Its rank on its node; null: none."),
+        "contributes_segment": {"type": "boolean", "description": contributes},
+    }
+    return _object(answer, "The process that was asked about.")
+
+
+def _topology_answer() -> Schema:
+    answer = {
+        "num_nodes": _count(1, "Nodes in the job."),
+        "trainer_nodes": _count(1, "Nodes that run training actors; each contributes one segment."),
+        "processes_per_node": _count(1, "Store clients on one node."),
+        "node_ip": _text_or_null("The Ray node IP of this node, or the guess that stands in for it."),
+    }
+    return _object(answer, "The job's shape; what is unknown is null.")
+
+
+def _claim_answer() -> Schema:
+    raw = "As it was written, with its JSON type; long text is shortened, a password is ***."
+    return {
+        "raw": {"type": ["string", "number", "boolean", "null"], "description": raw},
+        "source": _source("The kind of place; null: nobody."),
+        "origin": _text_or_null("The spot to edit: a variable's name, the flag, the file's path."),
+    }
+
+
+def _field_answer(spec: FieldSpec) -> Schema:
+    kind = "integer" if spec.takes_numbers else "string"
+    value: Schema = {"type": [kind, "null"], "description": "Null where it is malformed, or nobody's claim."}
+    if spec.takes_numbers:
+        value |= {"minimum": spec.form.least, "description": f"In bytes. {value['description']}"}
+    lost = {"type": "array", "items": _object(_claim_answer(), "A claim that lost."), "description": "Strongest first."}
+    return _object({"value": value, **_claim_answer(), "overridden": lost}, f"{spec.info.description}")
+
+
+def _setup_answer() -> Schema:
+    keys = {
+        spec.wiring.engine: {"type": "integer", "minimum": 0} if spec.takes_numbers else {"type": "string"}
+        for spec in FIELDS
+        if spec.wiring.engine
+    }
+    answer = _object(keys, "What MooncakeDistributedStore.setup gets, passwords masked; null while an error stands.")
+    return {**answer, "type": ["object", "null"]}
+
+
+def _finding_answer() -> Schema:
+    names = [spec.name for spec in FIELDS]
+    answer = {
+        "code": {"type": "string", "pattern": "^MC[0-9]{3}$"},
+        "rule": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "description": "Its name, as for --ignore."},
+        "severity": _one_of(Severity, "An error refuses the configuration."),
+        "fields": {"type": "array", "items": {"enum": names}, "description": "Empty where it is about no field."},
+        "source": _source("The kind of place to edit; null: none."),
+        "origin": _text_or_null("The spot to edit."),
+        "node": _text_or_null("The node it was found on, where several are compared."),
+        "message": {"type": "string", "minLength": 1, "description": "What was seen."},
+        "fix": {"type": "string", "minLength": 1, "description": "The way out."},
+    }
+    return _object(answer, "What one rule saw.")
+
+
+_SCHEMAS = {
+    "mooncake-store-init-kwargs.schema.json": init_kwargs_schema,
+    "explain.schema.json": explain_schema,
+}
+
+
+def _text(schema: Schema) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_text() -> str:
+    """The schema of the init kwargs as text, as it stands in its file."""
+    return _text(init_kwargs_schema())
+
+
+def write_schemas(directory: str | Path) -> list[Path]:
+    """Writes both schemas into a directory, which is made where it is missing, and gives their paths.
+
+    Raises:
+        OSError: the directory cannot be written to.
+    """
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    paths = [Path(directory, name) for name in _SCHEMAS]
+    for path, make in zip(paths, _SCHEMAS.values(), strict=True):
+        path.write_text(_text(make()), encoding="utf-8")
+    return paths
+
+
+def stale_schemas(directory: str | Path) -> list[str]:
+    """The names of the schemas that a directory has not, or not as they would be written now."""
+    return [name for name, make in _SCHEMAS.items() if _bytes_of(Path(directory, name)) != _text(make()).encode()]
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
