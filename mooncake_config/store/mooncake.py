@@ -1,0 +1,419 @@
+"""Mooncake Store as the rollout object store: structured objects over ``MooncakeBundleTransfer``.
+
+The only file that imports ``mooncake``, and only when a store is opened. What the native client does by itself, this
+one keeps away: an object is pinned until it is removed (else the master evicts what nobody has read yet), a read never
+waits for room in the transfer buffer (else it waits forever), no call reaches a closed client (else the process dies).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mooncake_config.display import shown
+from mooncake_config.store import ObjectStore, ValueSpec
+from mooncake_config.store.errors import StoreClosedError, StoreFullError
+from mooncake_config.store.failures import (
+    NATIVE_FAILURES,
+    import_failure,
+    put_failure,
+    read_failure,
+    remove_failure,
+    setup_failure,
+)
+from mooncake_config.store.layout import OWN, Plan, nbytes, plan, pool_backed, restored, unencodable, wire_name
+from mooncake_config.store.values import checked_fields
+
+if TYPE_CHECKING:
+    from mooncake_config.resolve import Resolution
+
+LOGGER = logging.getLogger("mooncake_config")
+
+KEY_PREFIX = "bundle"
+"""The first part of every key: Mooncake's own default, so that a plain ``MooncakeBundleTransfer(store)`` reads ours."""
+
+WAIT_FOR_BUFFER = 5.0
+"""Seconds that a put waits for others to leave room in the transfer buffer. Mooncake's own pool waits without end."""
+
+MSGPACK_LIMIT = 100 * 1024 * 1024
+"""Bytes of a ``msgpack_ragged`` column that Mooncake can read back: it feeds them to a msgpack ``Unpacker`` at once."""
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_ENCODING_FAILURES = (ValueError, TypeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class MooncakeRef:
+    """Where an object is. It pickles, is about 2 kB, and says nothing about who may read it.
+
+    ``handle`` is the ref as Mooncake exports it: ``MooncakeBundleTransfer(store).get(import_ref(ref.handle),
+    type="dict")`` reads it as well. ``key`` names the object, ``nbytes`` is what it takes of the store, per replica.
+    """
+
+    key: str
+    nbytes: int
+    handle: Mapping[str, Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What is used of the installed ``mooncake``."""
+
+    client: Any
+    config: Any
+    pool: Any
+    schema: Any
+    transfer: Any
+    export_ref: Callable[[Any], dict[str, Any]]
+    import_ref: Callable[[Mapping[str, Any]], Any]
+
+
+def import_engine() -> Engine:
+    """The names of the installed wheel.
+
+    Raises:
+        StoreImportError: there is none, or one that is too old, built for another CUDA, or not this ``mooncake``.
+    """
+    try:
+        from mooncake.buffer_pool import BufferPool
+        from mooncake.store import MooncakeDistributedStore, ReplicateConfig
+        from mooncake.structured_object_store import FieldSchema, MooncakeBundleTransfer, export_ref, import_ref
+    except ImportError as error:
+        raise import_failure(error) from error
+    return Engine(
+        MooncakeDistributedStore,
+        ReplicateConfig,
+        BufferPool,
+        FieldSchema,
+        MooncakeBundleTransfer,
+        export_ref,
+        import_ref,
+    )
+
+
+def open_mooncake_store(resolution: Resolution, namespace: str, on_missing_replicas: str) -> MooncakeObjectStore:
+    """Sets up a native client and the store over it. See ``open_object_store``.
+
+    Raises:
+        ValueError: a namespace that is no plain path segment, or an unknown choice.
+        StoreImportError: see :func:`import_engine`.
+        StoreSetupError: setup returned a code; the half-built client is closed.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise ValueError(f"namespace {namespace!r}: letters, digits, '_', '.' and '-', at most 128, no slash")
+    if on_missing_replicas not in {"error", "warn"}:
+        raise ValueError(f"on_missing_replicas is 'error' or 'warn', not {on_missing_replicas!r}")
+    engine = import_engine()
+    native = engine.client()
+    settings = resolution.setup_kwargs()
+    started = time.monotonic()
+    code = native.setup(settings)
+    if code != 0:
+        native.close()
+        raise setup_failure(int(code), settings, time.monotonic() - started)
+    return MooncakeObjectStore(engine, native, resolution, namespace, on_missing_replicas)
+
+
+@dataclass(frozen=True)
+class _Acquiring:
+    """The client's one buffer pool, with a limit to waiting. Mooncake asks for nothing but ``acquire``."""
+
+    pool: Any
+    seconds: float
+
+    def acquire(self, size: int) -> Any:
+        """A lease of ``size`` bytes; RuntimeError where there is no room in time."""
+        return self.pool.acquire(size, block=self.seconds > 0, timeout=self.seconds)
+
+
+class MooncakeObjectStore(ObjectStore[MooncakeRef]):
+    """The store over one native client. Made by ``open_object_store``; safe to use from several threads."""
+
+    def __init__(
+        self, engine: Engine, native: Any, resolution: Resolution, namespace: str, on_missing_replicas: str
+    ) -> None:
+        self.namespace = namespace
+        self._engine = engine
+        self._native = native
+        self._master = shown(resolution.setup_kwargs()["master_server_addr"])
+        self._chunk_bytes = resolution.settings.chunk_bytes
+        self._buffer_bytes = int(resolution.setup_kwargs()["local_buffer_size"])
+        self._on_missing_replicas = on_missing_replicas
+        self._config = engine.config()
+        self._config.replica_num = resolution.replica_num
+        self._config.with_hard_pin = True
+        self._pool = engine.pool(native) if self._buffer_bytes else None
+        self._process = os.getpid()
+        self._closed = False
+        self._leases: set[int] = set()
+        self._end = weakref.finalize(self, _end_client, native, self._process)
+
+    def put(self, value: Mapping[str, Any], value_spec: Mapping[str, ValueSpec] | None = None) -> MooncakeRef:
+        fields, specs = checked_fields(value, value_spec)
+        self._check_usable()
+        made = plan(fields, specs)
+        try:
+            return self._put_plan(made)
+        except _ENCODING_FAILURES:
+            # Encoding comes before the first byte is sent, so nothing is left behind.
+            refused = unencodable(made)
+            if not refused:
+                raise
+        except _UnreadableColumnsError as error:
+            refused = error.names
+        return self._put_plan(plan(fields, specs, refused))
+
+    @contextmanager
+    def get(self, ref: MooncakeRef | Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """As ``ObjectStore.get``. Takes also a plain handle, of ours or of Mooncake's own ``export_ref``.
+
+        Arrays and tensors lie in this client's transfer buffer and may be written to.
+        """
+        handle = _handle(ref)
+        self._check_usable()
+        value = self._read(handle)
+        try:
+            yield value
+        finally:
+            value.clear()
+
+    def remove(self, ref: MooncakeRef | Mapping[str, Any]) -> None:
+        """As ``ObjectStore.remove``, at once: also from under a reader's lease."""
+        handle = _handle(ref)
+        self._check_usable()
+        self._remove(handle)
+
+    def purge(self) -> int:
+        """Removes every object of this namespace, whoever put it: what a crashed job has left. Returns how many keys.
+
+        The master looks at all of its keys for that, so it is for between jobs.
+
+        Raises:
+            StoreError: the master refused, or does not answer.
+        """
+        self._check_usable()
+        return self._remove_below(f"{KEY_PREFIX}/{self.namespace}")
+
+    def close(self) -> None:
+        """Leaves the store. While an array of a result is in use, the native client stays until it is not."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._leases:
+            LOGGER.warning(
+                "the store of %s was closed while %d pieces of its results are in use; its segment stays until they go",
+                self._master,
+                len(self._leases),
+            )
+            return
+        self._end()
+
+    # --- one object ---
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreClosedError("this store is closed; open another one")
+        if os.getpid() != self._process:
+            raise StoreClosedError(
+                f"this store was opened by process {self._process}, and a forked child cannot use its connections; "
+                "open a store in this process"
+            )
+
+    def _transfer(self, prefix: str, pool: _Acquiring | None) -> Any:
+        return self._engine.transfer(self._native, key_prefix=prefix, buffer_pool=pool)
+
+    def _put_plan(self, made: Plan) -> MooncakeRef:
+        transfer = self._transfer(KEY_PREFIX, self._pool and _Acquiring(self._pool, WAIT_FOR_BUFFER))
+        parts: list[Any] = []
+        try:
+            for stage, columns in made.stages.items():
+                parts.append(self._put_stage(transfer, stage, columns))
+            self._check_stored(parts)
+        except BaseException:
+            for part in parts:
+                self._drop(transfer, part)
+            raise
+        handle = self._engine.export_ref(_joined(parts, made))
+        handle[OWN] = {"version": 1, "marks": made.marks}
+        specs = [spec for part in parts for spec in _payloads(part)]
+        return MooncakeRef(_manifest_keys(handle)[0], sum(spec["bytes"] for spec in specs), handle)
+
+    def _put_stage(self, transfer: Any, stage: str, columns: Mapping[str, Any]) -> Any:
+        envelope: dict[str, dict[str, Any]] = {"batch": {}, "non_tensor_batch": {}, "meta_info": {}}
+        schemas = {}
+        for name, column in columns.items():
+            wire = name if name == OWN else wire_name(name)
+            envelope["batch" if column.schema is None else "non_tensor_batch"][wire] = column.values
+            if column.schema is not None:
+                codec, metadata = column.schema
+                schemas[wire] = self._engine.schema(codec, metadata=metadata)
+        try:
+            return transfer.put(
+                envelope,
+                type="dataproto",
+                namespace=self.namespace,
+                partition=self.namespace,
+                stage=stage,
+                chunk_bytes=self._chunk_bytes,
+                config=self._config,
+                field_schemas=schemas,
+            )
+        except (RuntimeError, MemoryError) as error:
+            needed = sum(nbytes(column) for column in columns.values())
+            raise put_failure(
+                error,
+                master=self._master,
+                needed=needed,
+                replicas=self._config.replica_num,
+                buffer=self._buffer_bytes,
+                chunk=self._chunk_bytes,
+                unreleased=len(self._leases),
+            ) from error
+
+    def _check_stored(self, parts: list[Any]) -> None:
+        unreadable = {name for part in parts for name in _too_long(part)}
+        if unreadable:
+            raise _UnreadableColumnsError(unreadable)
+        asked = self._config.replica_num
+        if asked > 1:
+            keys = [key for part in parts for key in _keys(part)]
+            found = self._native.batch_get_replica_desc(keys)
+            fewest = min(len(found.get(key, ())) for key in keys)
+            if fewest < asked:
+                self._report_missing(asked, fewest)
+
+    def _report_missing(self, asked: int, fewest: int) -> None:
+        message = (
+            f"{asked} replicas were asked for and the store of {self._master} made {fewest}: "
+            "each needs a segment of its own. Let more nodes contribute a segment, or ask for fewer replicas"
+        )
+        if self._on_missing_replicas == "error":
+            raise StoreFullError(f"{message}; the object was taken back.", replicas=asked)
+        LOGGER.warning("%s.", message)
+
+    def _drop(self, transfer: Any, part: Any) -> None:
+        try:
+            transfer.cleanup_dataproto(part)
+        except NATIVE_FAILURES as error:
+            LOGGER.warning("a put failed, and what it had stored could not be removed: %s", error)
+
+    def _read(self, handle: Mapping[str, Any]) -> dict[str, Any]:
+        keys = _manifest_keys(handle)
+        transfer = self._transfer(_prefix(keys[0]), self._pool and _Acquiring(self._pool, 0))
+        try:
+            native = transfer.get(self._engine.import_ref(handle), type="dict")
+        except NATIVE_FAILURES as error:
+            raise read_failure(error, self._native, keys, master=self._master, buffer=self._buffer_bytes) from error
+        for owner, memory in pool_backed(native):
+            self._keep(owner, memory)
+        own = handle.get(OWN)
+        return restored(native, None if own is None else own["marks"])
+
+    def _keep(self, owner: Any, memory: Any) -> None:
+        """Ties a piece of the transfer buffer to the memory of its arrays: it is released when none is left."""
+        lease = id(owner)
+        self._leases.add(lease)
+        weakref.finalize(memory, self._release, owner, lease).atexit = False
+
+    def _release(self, owner: Any, lease: int) -> None:
+        owner.release()
+        self._leases.discard(lease)
+        if self._closed and not self._leases:
+            self._end()
+
+    def _remove(self, handle: Mapping[str, Any]) -> None:
+        keys = _manifest_keys(handle)
+        transfer = self._transfer(_prefix(keys[0]), None)
+        try:
+            transfer.cleanup_dataproto(self._engine.import_ref(handle))
+        except NATIVE_FAILURES:
+            # The list of parts cannot be read, or a part refused: the master can go by the beginning of the keys.
+            for key in keys:
+                self._remove_below(key.removesuffix("/manifest"))
+
+    def _remove_below(self, base: str) -> int:
+        """Removes the keys that begin with ``base/``, leases or not; the master looks at all of its keys."""
+        count = int(self._native.remove_by_regex(f"^{_literal(base)}/", force=True))
+        if count < 0:
+            raise remove_failure(count, base, self._master)
+        return count
+
+
+class _UnreadableColumnsError(Exception):
+    """Columns were stored that Mooncake could not read back."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
+def _end_client(native: Any, process: int) -> None:
+    """Closes the native client, in the process that opened it: a forked child must leave its parent's alone."""
+    if os.getpid() == process:
+        native.close()
+
+
+# --- Mooncake's refs ---
+
+
+def _handle(ref: MooncakeRef | Mapping[str, Any]) -> Mapping[str, Any]:
+    handle: object = ref.handle if isinstance(ref, MooncakeRef) else ref
+    if not isinstance(handle, Mapping) or not handle.get("stage_refs"):
+        raise TypeError(f"not a ref of the Mooncake store: {type(ref).__name__}")
+    return handle
+
+
+def _manifest_keys(handle: Mapping[str, Any]) -> list[str]:
+    return [stage["manifest_key"] for stage in handle["stage_refs"].values()]
+
+
+def _prefix(manifest_key: str) -> str:
+    """``PREFIX/PARTITION/ID/manifest`` → ``PREFIX``: others may have put it under a prefix of theirs."""
+    return manifest_key.rsplit("/", 3)[0]
+
+
+def _literal(text: str) -> str:
+    """A regular expression for the text itself, in the dialect of C++: only characters that it knows are escaped."""
+    return re.sub(r"[.^$|()\[\]{}*+?\\]", r"\\\g<0>", text)
+
+
+def _joined(parts: list[Any], made: Plan) -> Any:
+    """One ref over all stages of an object. Mooncake reads each field from the stage that it names."""
+    first = parts[0]
+    return replace(
+        first,
+        stage_refs={stage: ref for part in parts for stage, ref in part.stage_refs.items()},
+        field_index={name: place for part in parts for name, place in part.field_index.items()},
+        encoded_non_tensor={name: how for part in parts for name, how in part.encoded_non_tensor.items()},
+        meta_info={wire_name(name): value for name, value in made.inline.items()},
+    )
+
+
+def _payloads(part: Any) -> Iterator[dict[str, Any]]:
+    for ref in part.stage_refs.values():
+        yield ref.manifest["meta"]
+        yield from ref.manifest["buffers"].values()
+
+
+def _keys(part: Any) -> Iterator[str]:
+    for ref in part.stage_refs.values():
+        yield ref.manifest_key
+    for payload in _payloads(part):
+        for chunk in payload["chunks"]:
+            yield chunk["key"]
+
+
+def _too_long(part: Any) -> Iterator[str]:
+    for name, encoded in part.encoded_non_tensor.items():
+        if encoded["codec"] == "msgpack_ragged":
+            member = encoded["payload_members"]["data"]
+            ref = part.stage_refs[part.field_index[name].stage]
+            if ref.manifest["buffers"][member]["bytes"] > MSGPACK_LIMIT:
+                yield name
