@@ -10,6 +10,7 @@ from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin
 from mooncake_config.rules import process as process_rules
 from mooncake_config.rules import values as value_rules
+from mooncake_config.rules import variables as variable_rules
 from mooncake_config.rules.process import ignored_in_vain
 from mooncake_config.rules.rule import Problem, Rule, rules_in
 
@@ -17,10 +18,10 @@ __all__ = ["ALL_RULES", "PROCESS_RULES", "Problem", "Rule", "examine", "find_rul
 
 _Subject = TypeVar("_Subject")
 
-PROCESS_RULES: tuple[Rule[Process], ...] = (*rules_in(value_rules), *rules_in(process_rules))
+PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
-ALL_RULES: tuple[Rule[object], ...] = (*rules_in(value_rules), *rules_in(process_rules))
+ALL_RULES: tuple[Rule[object], ...] = rules_in(value_rules, process_rules, variable_rules)
 """Every rule, by code."""
 
 _BY_NAME = {name: rule for rule in ALL_RULES for name in (rule.code, rule.name)}

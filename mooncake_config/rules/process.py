@@ -9,14 +9,13 @@ from mooncake_config.addresses import hosts_of, ip_of, is_loopback, split_endpoi
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
-from mooncake_config.protocols import devices_of, nearest
+from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules.rule import Problem, reported_by_reading, rule
-from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import human_size
 from mooncake_config.sources import KWARGS_SPOT
 from mooncake_config.topology import Role
-from mooncake_config.variables import BARE, FOREIGN, KNOWN_OTHERS, KUBERNETES_LINK, LOOK_ALIKES, READ, kubernetes_master
+from mooncake_config.variables import kubernetes_master, meant_by
 
 DEFAULT_CHUNK = 64 << 20
 """Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
@@ -49,13 +48,17 @@ def missing_master(process: Process) -> Iterator[Problem]:
         return
     variables = process.variables.variables
     hint = kubernetes_master(variables)
-    stray = next((name for name in variables if _meant(name) == "MOONCAKE_MASTER" and variables[name].strip()), None)
+    stray = next((name for name, value in variables.items() if value.strip() and _is_master(name, value)), None)
     fix = "export MOONCAKE_MASTER=host:port before Ray starts, or give master_server_address in the init kwargs"
     if hint:
         fix += f"; Kubernetes announces a Service at {shown(hint)}"
     elif stray:
         fix += f"; {shown(stray)} is set, but that name is not read"
     yield Problem(("master_server_address",), "no master address is set, and there is no default for it.", f"{fix}.")
+
+
+def _is_master(name: str, value: str) -> bool:
+    return meant_by(name, value) == "MOONCAKE_MASTER"
 
 
 @rule("MC101", Severity.ERROR)
@@ -97,7 +100,9 @@ def _off_loopback(process: Process, name: str) -> str:
     node = process.node
     if node.guessed or is_loopback(node.address):
         return "set it to this node's address on the data network."
-    return f"set it to this node's address on the data network, or unset it to use the Ray node IP {shown(node.address)}."
+    return (
+        f"set it to this node's address on the data network, or unset it to use the Ray node IP {shown(node.address)}."
+    )
 
 
 def _is_guess(process: Process) -> bool:
@@ -179,7 +184,9 @@ def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
     elif replicas > nodes:
         segments = f"{nodes} node{'s contribute' if nodes > 1 else ' contributes'} a segment"
         message = f"{replicas} replicas are asked for and {segments}: Mooncake silently makes {nodes}."
-        yield Problem((), message, f"write --mooncake-replica-num {nodes}, or train on more nodes.", origin=_REPLICA_FLAG)
+        yield Problem(
+            (), message, f"write --mooncake-replica-num {nodes}, or train on more nodes.", origin=_REPLICA_FLAG
+        )
 
 
 @rule("MC105", Severity.WARNING)
@@ -220,7 +227,9 @@ def fixed_port_in_many_processes(process: Process) -> Iterator[Problem]:
     endpoint = split_endpoint(address)
     if endpoint.port is not None:
         message = f"the port {endpoint.port} is fixed, and {processes} processes of this node would share it."
-        yield Problem(("local_hostname",), message, f"write {shown(endpoint.host)}: Mooncake picks a port in each process.")
+        yield Problem(
+            ("local_hostname",), message, f"write {shown(endpoint.host)}: Mooncake picks a port in each process."
+        )
 
 
 @rule("MC107", Severity.ERROR)
@@ -255,7 +264,9 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     message = f"{shown(host)} from the init kwargs reaches {count}"
     message += f", and this node is {shown(process.node.address)}." if foreign else ", and each must have its own."
     certain = foreign and nodes and not mapping and not process.node.guessed
-    fix = "take local_hostname out of the init kwargs; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node."
+    fix = (
+        "take local_hostname out of the init kwargs; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node."
+    )
     yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
 
 
@@ -277,7 +288,9 @@ def job_wide_device(process: Process) -> Iterator[Problem]:
     if winner and winner.origin.source is Source.CLI and winner.origin.spot != KWARGS_SPOT:
         names = devices_of(process.text("device_name") or "")
         if names and _several_nodes(process) is not False and process.text("protocol") != "tcp":
-            message = f"{shown(', '.join(names))} from the init kwargs reaches every node, and device names differ by node."
+            message = (
+                f"{shown(', '.join(names))} from the init kwargs reaches every node, and device names differ by node."
+            )
             yield Problem(("device_name",), message, "export MOONCAKE_DEVICE on each node before starting Ray there.")
 
 
@@ -316,7 +329,9 @@ def every_process_contributes(process: Process) -> Iterator[Problem]:
     """
     processes = process.topology.processes_per_node
     if process.role is Role.TRAINER and process.topology.local_rank is None and processes and processes > 1:
-        message = f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
+        message = (
+            f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
+        )
         fix = "let the launcher set LOCAL_RANK, or pass --local-rank (in Python: Topology(local_rank=…))."
         yield Problem(("global_segment_size",), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
 
@@ -358,7 +373,9 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
         explain --num-nodes 2 --node-ip 10.0.0.7
     """
     if _is_guess(process) and _several_nodes(process) is not False:
-        message = f"{shown(process.node.address)} is a guess from this host's routes: no Ray runs here to say the node IP."
+        message = (
+            f"{shown(process.node.address)} is a guess from this host's routes: no Ray runs here to say the node IP."
+        )
         fix = "pass --node-ip (in Python: Topology(node_ip=…)), run it where Ray runs, or set MOONCAKE_LOCAL_HOSTNAME."
         yield Problem(("local_hostname",), message, fix)
 
@@ -380,7 +397,9 @@ def mixed_address_families(process: Process) -> Iterator[Problem]:
     for host in hosts_of(process.text("master_server_address") or ""):
         master = ip_of(host)
         if own is not None and master is not None and own.version != master.version:
-            message = f"this client advertises {own} (IPv{own.version}) and the master is {master} (IPv{master.version})."
+            message = (
+                f"this client advertises {own} (IPv{own.version}) and the master is {master} (IPv{master.version})."
+            )
             yield Problem(("local_hostname", "master_server_address"), message, "use addresses of one family.")
 
 
@@ -423,212 +442,9 @@ def container_bridge_address(process: Process) -> Iterator[Problem]:
     ip = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
     if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE and _several_nodes(process) is not False:
         message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
-        yield Problem(("local_hostname",), message, "run the container with --network=host, or set the host's own address.")
-
-
-@rule("MC120", Severity.WARNING)
-def unread_variable(process: Process) -> Iterator[Problem]:
-    """A variable looks like one of the seven, and is not read.
-
-    Sees names known from guides and other tools (MOONCAKE_MASTER_ADDR, MOONCAKE_METADATA_SERVER), misspellings
-    (MOONCAKE_DEVCE), another case (mooncake_master), and bare names (LOCAL_HOSTNAME, PROTOCOL) where the right variable
-    is unset.
-
-    Why: the value that was exported is not in force, and nothing else says so.
-
-    Fix: export it under the name that is read.
-
-    Fires:
-        MOONCAKE_MASTER_ADDR=10.0.0.5:50051 explain --num-nodes 1
-    Silent:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
-    """
-    variables = process.variables.variables
-    for name in sorted(variables):
-        meant = _meant(name)
-        if meant is None or (name in BARE and variables.get(meant, "").strip()):
-            continue
-        about = next(spec.name for spec in FIELDS if spec.wiring.variable == meant)
-        case = " (names are case-sensitive)" if name.upper() == meant else ""
-        message = f"{shown(name)} is set, and nothing reads it{case}; the variable is {meant}."
-        in_force = process.winner(about)
-        weight = None if not in_force or in_force.origin.source in (Source.DEFAULT, Source.RAY) else Severity.INFO
-        if name not in BARE:
-            weight = None
-        yield Problem((about,), message, f"export {meant} instead, or unset {shown(name)}.", weight, process.variables.origin(name))
-
-
-@rule("MC121", Severity.WARNING)
-def variable_of_another_tool(process: Process) -> Iterator[Problem]:
-    """A variable configures another tool and is not read here.
-
-    Sees MOONCAKE_CONFIG_PATH (vLLM, SGLang, Mooncake's own config class), MOONCAKE_STORE_INIT_KWARGS (launch scripts),
-    MOONCAKE_IB_GID_INDEX.
-
-    Why: whoever set it believes that its content is in force.
-
-    Fix: give the same settings as init kwargs, --mooncake-store-init-kwargs @FILE, or as MOONCAKE_… variables.
-
-    Fires:
-        MOONCAKE_CONFIG_PATH=/etc/mooncake.json explain --num-nodes 1
-    Silent:
-        MOONCAKE_LOG=mooncake.log explain --num-nodes 1
-    """
-    for name in sorted(process.variables.variables):
-        if name in FOREIGN:
-            message = f"{name} is set and is not read here: {FOREIGN[name]}."
-            fix = "give the settings as init kwargs (--mooncake-store-init-kwargs @FILE) or in the documented variables."
-            weight = Severity.INFO if name == "MOONCAKE_STORE_INIT_KWARGS" else None
-            yield Problem((), message, fix, weight, process.variables.origin(name))
-
-
-@rule("MC122", Severity.INFO)
-def unknown_variable(process: Process) -> Iterator[Problem]:
-    """A variable begins with MOONCAKE_ and is known neither here nor as one of Mooncake's own.
-
-    Why: perhaps a misspelling too far from any name to be recognised.
-
-    Fix: compare it with the table of variables; unset it if nothing needs it.
-
-    Fires:
-        MOONCAKE_FLUX_CAPACITOR=1 explain --num-nodes 1
-    Silent:
-        MOONCAKE_HOST_ID=node-7 explain --num-nodes 1
-    """
-    for name in sorted(process.variables.variables):
-        if name.startswith("MOONCAKE_") and not _is_explained(name):
-            message = f"{shown(name)} is set, and neither this library nor Mooncake is known to read it."
-            fix = f"the variables that are read are {', '.join(sorted(READ))}."
-            yield Problem((), message, fix, origin=process.variables.origin(name))
-
-
-def _is_explained(name: str) -> bool:
-    if name in READ or name in FOREIGN or _meant(name):
-        return True
-    return bool(KNOWN_OTHERS.fullmatch(name) or KUBERNETES_LINK.fullmatch(name))
-
-
-def _meant(name: str) -> str | None:
-    """The variable that was probably meant by another name, or None."""
-    if name in READ or name in FOREIGN or KNOWN_OTHERS.fullmatch(name) or KUBERNETES_LINK.fullmatch(name):
-        return None
-    if name in LOOK_ALIKES or name in BARE:
-        return LOOK_ALIKES.get(name) or BARE[name]
-    if name.upper() in READ:
-        return name.upper()
-    if name.upper() in LOOK_ALIKES:
-        return LOOK_ALIKES[name.upper()]
-    if not name.upper().startswith("MOONCAKE"):
-        return None
-    tail = name.upper().removeprefix("MOONCAKE").strip("_")
-    near = nearest(tail, (known.removeprefix("MOONCAKE_") for known in READ)) if tail else None
-    return f"MOONCAKE_{near}" if near and _close(tail, near) else None
-
-
-def _close(word: str, known: str) -> bool:
-    """Whether two names differ by a slip, not by a word: one of few letters, or one cut short."""
-    if known.startswith(word) or word.startswith(known):
-        return len(word) >= 5
-    return abs(len(word) - len(known)) <= 2 and sum(a != b for a, b in zip(sorted(word), sorted(known), strict=False)) <= 4
-
-
-@rule("MC123", Severity.WARNING)
-def engine_variable_overrides(process: Process) -> Iterator[Problem]:
-    """A variable of Mooncake's engine overrides a field, or contradicts it.
-
-    Sees MC_FORCE_TCP with a protocol other than tcp, MC_FORCE_HCA and MC_FORCE_MNNVL with tcp, MC_MS_AUTO_DISC=1 (the
-    engine then picks transports itself), MC_USE_TENT (which ignores device_name), MC_TCP_BIND_ADDRESS and
-    MC_USE_IPV6 against local_hostname, MC_STORE_USE_HUGEPAGE=0 (its presence counts, not its value).
-
-    Why: the engine reads these after everything that was resolved here, without a word.
-
-    Fix: unset the variable, or change the field.
-
-    Fires:
-        MC_FORCE_TCP=1 MOONCAKE_PROTOCOL=rdma explain --num-nodes 1
-    Silent:
-        MC_FORCE_TCP=1 MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
-    """
-    variables = process.variables.variables
-    for name in sorted(variables):
-        if name.startswith("MC_"):
-            about, message = _contradiction(process, name, variables[name].strip())
-            if message:
-                fix = f"unset {name}, or change the field to agree with it."
-                yield Problem(about, f"{name}={shown(variables[name])} {message}.", fix, origin=process.variables.origin(name))
-
-
-def _contradiction(process: Process, name: str, value: str) -> tuple[tuple[str, ...], str | None]:
-    protocol = process.text("protocol")
-    own = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
-    on = value.lower() not in ("", "0", "false", "off", "no")
-    if name == "MC_FORCE_TCP" and on and protocol not in (None, "tcp"):
-        return ("protocol",), f"makes the engine use TCP, whatever the protocol ({protocol}) says"
-    if name in ("MC_FORCE_HCA", "MC_FORCE_MNNVL") and on and protocol == "tcp":
-        return ("protocol",), "makes the engine use another transport than the protocol tcp"
-    if name == "MC_MS_AUTO_DISC" and value == "1":
-        return ("protocol", "device_name"), "lets the engine pick transport and devices itself; the fields are not asked"
-    if name == "MC_USE_TENT" and on and process.text("device_name"):
-        return ("device_name",), "selects an engine that ignores device_name"
-    if name == "MC_STORE_USE_HUGEPAGE" and not on:
-        return ("global_segment_size",), "turns huge pages on: the engine looks at its presence, not its value"
-    if name == "MC_USE_IPV6" and on and own is not None and own.version == 4:
-        return ("local_hostname",), f"selects IPv6, and this client advertises {own}"
-    bound = ip_of(value) if name == "MC_TCP_BIND_ADDRESS" and value else None
-    if bound is not None and own is not None and bound != own and not bound.is_unspecified:
-        return ("local_hostname",), f"binds another address than the one advertised, {own}"
-    return (), None
-
-
-@rule("MC124", Severity.INFO)
-def engine_variable(process: Process) -> Iterator[Problem]:
-    """Variables of Mooncake's engine are set that apply whatever is resolved here.
-
-    Sees those that choose transports, addresses or memory.
-
-    Why: they explain differences between nodes that no field shows.
-
-    Fix: nothing, if they are meant; they must be equal on all nodes.
-
-    Fires:
-        MC_GID_INDEX=3 explain --num-nodes 1
-    Silent:
-        MC_LOG_LEVEL=INFO explain --num-nodes 1
-    """
-    variables = process.variables.variables
-    names = [name for name in sorted(variables) if name in _TELLING and not _contradiction(process, name, variables[name].strip())[1]]
-    if names:
-        listed = ", ".join(f"{name}={shown(variables[name], 40)}" for name in names)
-        message = f"the engine reads these itself, whatever is resolved here: {listed}."
-        fix = "nothing, if they are meant; keep them equal on all nodes."
-        yield Problem((), message, fix, origin=process.variables.origin(names[0]))
-
-
-_TELLING = frozenset(
-    "MC_FORCE_TCP MC_FORCE_HCA MC_FORCE_MNNVL MC_MS_AUTO_DISC MC_MS_FILTERS MC_TE_FILTERS MC_USE_TENT MC_USE_TEV1 "
-    "MC_STORE_MEMCPY MC_STORE_USE_HUGEPAGE MC_STORE_HUGEPAGE_SIZE MC_STORE_CLUSTER_ID MC_USE_IPV6 MC_TCP_BIND_ADDRESS "
-    "MC_RDMA_BIND_ADDRESS MC_GID_INDEX MC_IB_PORT MC_MTU MC_CUSTOM_TOPO_JSON MC_RPC_PROTOCOL MC_MAX_MR_SIZE "
-    "MC_STORE_CLIENT_MIN_PORT MC_STORE_CLIENT_MAX_PORT MC_METADATA_CLUSTER_ID MC_INTRA_NVLINK MC_CXL_DEV_SIZE".split()
-)
-"""Engine variables that change where or how data moves. None of them holds a secret."""
-
-
-@rule("MC125", Severity.ERROR, protects=True)
-def cxl_without_size(process: Process) -> Iterator[Problem]:
-    """The protocol is cxl, and MC_CXL_DEV_SIZE is not set.
-
-    Why: Mooncake aborts the process (LOG(FATAL) in client_service.cpp).
-
-    Fix: export MC_CXL_DEV_SIZE, or use another protocol.
-
-    Fires:
-        MOONCAKE_PROTOCOL=cxl explain --num-nodes 1
-    Silent:
-        MOONCAKE_PROTOCOL=cxl MC_CXL_DEV_SIZE=1073741824 explain --num-nodes 1
-    """
-    if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
-        message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
-        yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
+        yield Problem(
+            ("local_hostname",), message, "run the container with --network=host, or set the host's own address."
+        )
 
 
 @rule("MC130", Severity.INFO)
@@ -648,7 +464,6 @@ def ignored_in_vain(process: Process) -> Iterator[Problem]:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
     """
     return iter(())
-
 
 
 @reported_by_reading("MC131", Severity.INFO)

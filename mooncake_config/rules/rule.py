@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from mooncake_config.findings import Severity
 from mooncake_config.provenance import Origin
 
-Subject = TypeVar("Subject", contravariant=True)
+Subject_contra = TypeVar("Subject_contra", contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Subject]):
+class Rule(Generic[Subject_contra]):
     """A check: code, name, severity, and the page that its docstring is.
 
     ``protects`` marks a rule whose offence leaves no value to go on with, or kills the process in native code; it
@@ -43,7 +43,7 @@ class Rule(Generic[Subject]):
     severity: Severity
     protects: bool
     page: str
-    see: Callable[[Subject], Iterable[Problem]]
+    see: Callable[[Subject_contra], Iterable[Problem]]
     by_reading: bool = False
 
     @property
@@ -54,10 +54,10 @@ class Rule(Generic[Subject]):
 
 def rule(
     code: str, severity: Severity, *, protects: bool = False
-) -> Callable[[Callable[[Subject], Iterable[Problem]]], Rule[Subject]]:
+) -> Callable[[Callable[[Subject_contra], Iterable[Problem]]], Rule[Subject_contra]]:
     """Makes a rule of a function: its name, with hyphens, is the rule's name, its docstring the page."""
 
-    def of(see: Callable[[Subject], Iterable[Problem]]) -> Rule[Subject]:
+    def of(see: Callable[[Subject_contra], Iterable[Problem]]) -> Rule[Subject_contra]:
         return Rule(code, _name(see), severity, protects, inspect.cleandoc(see.__doc__ or ""), see)
 
     return of
@@ -71,7 +71,8 @@ def reported_by_reading(code: str, severity: Severity = Severity.ERROR) -> Calla
 
     def of(page: Callable[[], None]) -> Rule[object]:
         protects = severity is Severity.ERROR
-        return Rule(code, _name(page), severity, protects, inspect.cleandoc(page.__doc__ or ""), lambda _: (), by_reading=True)
+        text = inspect.cleandoc(page.__doc__ or "")
+        return Rule(code, _name(page), severity, protects, text, lambda _: (), by_reading=True)
 
     return of
 
@@ -80,6 +81,7 @@ def _name(function: Callable[..., object]) -> str:
     return function.__name__.replace("_", "-")
 
 
-def rules_in(module: ModuleType) -> tuple[Rule[object], ...]:
-    """The rules of a module, by code."""
-    return tuple(sorted((item for item in vars(module).values() if isinstance(item, Rule)), key=lambda r: r.code))
+def rules_in(*modules: ModuleType) -> tuple[Rule[object], ...]:
+    """The rules of modules, by code."""
+    found = (item for module in modules for item in vars(module).values() if isinstance(item, Rule))
+    return tuple(sorted(found, key=lambda rule: rule.code))
