@@ -110,7 +110,8 @@ def _json_number(value: float | Decimal) -> int | float | None:
     finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
     if not finite or not math.isfinite(float(value)):
         return None
-    return float(value) if isinstance(value, float) or value % 1 or abs(value) >= 2**63 else int(value)
+    # Beyond 2**63 no remainder is asked for: Decimal refuses where it has not enough digits for it.
+    return float(value) if isinstance(value, float) or abs(value) >= 2**63 or value % 1 else int(value)
 
 
 def number_text(value: int) -> str:
