@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
@@ -14,23 +15,69 @@ from mooncake_config.rules import variables as variable_rules
 from mooncake_config.rules.process import ignored_in_vain
 from mooncake_config.rules.rule import Problem, Rule, rules_in
 
-__all__ = ["ALL_RULES", "PROCESS_RULES", "Problem", "Rule", "examine", "find_rule", "refuse_unknown_rules"]
+if TYPE_CHECKING:
+    from mooncake_config.node import Node
+
+    ALL_RULES: tuple[Rule[object], ...]
+    """Every rule, by code."""
+
+__all__ = [
+    "ALL_RULES",
+    "PROCESS_RULES",
+    "Problem",
+    "Rule",
+    "examine",
+    "examine_node",
+    "find_rule",
+    "node_rules",
+    "refuse_unknown_rules",
+]
 
 _Subject = TypeVar("_Subject")
 
 PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
-ALL_RULES: tuple[Rule[object], ...] = rules_in(value_rules, process_rules, variable_rules)
-"""Every rule, by code."""
-
-_BY_NAME = {name: rule for rule in ALL_RULES for name in (rule.code, rule.name)}
 _LOOKING = tuple(rule for rule in PROCESS_RULES if not rule.by_reading)
+
+
+@cache
+def node_rules() -> tuple[Rule[Node], ...]:
+    """The rules of one process on one machine, by code. Loaded when asked for: ``explain`` needs none of them."""
+    from mooncake_config.rules import endpoints, host, installed
+
+    return rules_in(host, installed, endpoints)
+
+
+def __getattr__(name: str) -> object:
+    if name == "ALL_RULES":
+        return _all_rules()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def _all_rules() -> tuple[Rule[object], ...]:
+    from mooncake_config.rules import endpoints, host, installed
+
+    return rules_in(value_rules, process_rules, variable_rules, host, installed, endpoints)
+
+
+def _named(rules: Iterable[Rule[_Subject]]) -> dict[str, Rule[_Subject]]:
+    return {name: rule for rule in rules for name in (rule.code, rule.name)}
+
+
+_PROCESS_BY_NAME = _named(PROCESS_RULES)
+
+
+@cache
+def _by_name() -> Mapping[str, Rule[object]]:
+    return _named(_all_rules())
 
 
 def find_rule(name: str) -> Rule[object] | None:
     """The rule of a code (``MC101``) or a name (``loopback-in-multi-node``), in any case; None where there is none."""
-    return _BY_NAME.get(name) or _BY_NAME.get(name.upper()) or _BY_NAME.get(name.lower())
+    known = _by_name()
+    return known.get(name) or known.get(name.upper()) or known.get(name.lower())
 
 
 def refuse_unknown_rules(names: Iterable[str]) -> None:
@@ -50,8 +97,25 @@ def examine(process: Process, ignore: Collection[str] = ()) -> tuple[Finding, ..
         ValueError: ``ignore`` names a rule that does not exist.
     """
     refuse_unknown_rules(ignore)
-    findings = [*_read_findings(process), *seen(_LOOKING, process, process)]
-    return settle(findings, process, ignore)
+    return settle(_process_findings(process), process, ignore)
+
+
+def examine_node(node: Node, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """All findings on one process and on the machine that it runs on, worst first, less the ignored ones.
+
+    With the backend Ray no rule about the machine is asked: nothing of Mooncake is opened there.
+
+    Raises:
+        ValueError: ``ignore`` names a rule that does not exist.
+    """
+    refuse_unknown_rules(ignore)
+    process = node.process
+    asked = node_rules() if process.backend is Backend.MOONCAKE else ()
+    return settle([*_process_findings(process), *seen(asked, node, process)], process, ignore)
+
+
+def _process_findings(process: Process) -> list[Finding]:
+    return [*_read_findings(process), *seen(_LOOKING, process, process)]
 
 
 def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> Iterator[Finding]:
@@ -63,9 +127,9 @@ def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -
 
 def settle(findings: Iterable[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:
     """The findings that stand, worst first: ignored ones dropped, errors softened where the backend is Ray."""
-    ignored = {rule.code for name in ignore if (rule := find_rule(name))}
-    kept = [item for item in findings if item.code not in ignored or _BY_NAME[item.code].protects]
-    kept += [_in_vain(code) for code in sorted({item.code for item in kept} & ignored)]
+    ignored = {rule.code: rule for name in ignore if (rule := find_rule(name))}
+    kept = [item for item in findings if item.code not in ignored or ignored[item.code].protects]
+    kept += [_in_vain(ignored[code]) for code in sorted({item.code for item in kept} & ignored.keys())]
     if process.backend is Backend.RAY:
         kept = [_softened(item) for item in kept]
     return tuple(sorted(kept, key=lambda item: (item.severity.rank, item.code)))
@@ -73,7 +137,7 @@ def settle(findings: Iterable[Finding], process: Process, ignore: Collection[str
 
 def _read_findings(process: Process) -> Iterator[Finding]:
     for fault in process.faults:
-        rule = _BY_NAME[fault.offence]
+        rule = _PROCESS_BY_NAME[fault.offence]
         yield Finding(rule.code, rule.name, rule.severity, fault.fields, fault.origin, fault.message, fault.fix)
 
 
@@ -87,9 +151,9 @@ def _first_origin(fields: tuple[str, ...], process: Process) -> Origin | None:
     return process.ledger.origin(fields[0]) if fields else None
 
 
-def _in_vain(code: str) -> Finding:
-    vain, rule = ignored_in_vain, _BY_NAME[code]
-    message = f"{rule.code} ({rule.name}) cannot be ignored: there is no value to go on with, or native code would crash."
+def _in_vain(rule: Rule[object]) -> Finding:
+    vain, why = ignored_in_vain, "there is no value to go on with, or native code would crash"
+    message = f"{rule.code} ({rule.name}) cannot be ignored: {why}."
     return Finding(vain.code, vain.name, vain.severity, (), None, message, "correct what the finding names.")
 
 
@@ -97,5 +161,12 @@ def _softened(finding: Finding) -> Finding:
     if finding.severity is not Severity.ERROR:
         return finding
     return Finding(
-        finding.code, finding.rule, Severity.WARNING, finding.fields, finding.origin, finding.message, finding.fix, finding.node
+        finding.code,
+        finding.rule,
+        Severity.WARNING,
+        finding.fields,
+        finding.origin,
+        finding.message,
+        finding.fix,
+        finding.node,
     )

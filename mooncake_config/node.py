@@ -1,0 +1,103 @@
+"""Node: process, host and probe answers of one machine, all that a rule about a machine reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mooncake_config.addresses import ip_of, is_loopback
+from mooncake_config.host import Host, RdmaDevice
+from mooncake_config.probe import Probes
+from mooncake_config.process import Process
+from mooncake_config.protocols import devices_of
+from mooncake_config.provenance import Source
+from mooncake_config.topology import Role
+
+VERBS = frozenset({"rdma", "efa"})
+"""Protocols over libibverbs: they need a device, and pin all memory that they move."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One process of the job on one host."""
+
+    process: Process
+    host: Host
+    probes: Probes
+
+    @property
+    def several_nodes(self) -> bool | None:
+        """Whether the job has more than one node; None: unknown."""
+        nodes = self.process.topology.num_nodes
+        return None if nodes is None else nodes > 1
+
+    @property
+    def uses_verbs(self) -> bool:
+        """Whether the configuration asks for RDMA, and no engine variable takes it back."""
+        forced = self.variable("MC_FORCE_TCP").lower() not in ("", "0", "false", "off", "no")
+        return self.process.text("protocol") in VERBS and not forced
+
+    def variable(self, name: str) -> str:
+        """The text of an engine variable, empty where it is unset."""
+        return self.process.variables.variables.get(name, "").strip()
+
+    @property
+    def named_devices(self) -> tuple[str, ...]:
+        """The devices that device_name asks for; none where Mooncake picks."""
+        return devices_of(self.process.text("device_name") or "")
+
+    @property
+    def used_devices(self) -> tuple[RdmaDevice, ...]:
+        """The existing devices that Mooncake would use: the named ones, else all."""
+        named, found = self.named_devices, self.host.rdma_devices or ()
+        return tuple(device for device in found if not named or device.name in named)
+
+    @property
+    def own_memory(self) -> int | None:
+        """Bytes that this process alone reserves: its buffer, and its segment where it contributes one."""
+        buffer, segment = self.process.size("local_buffer_size"), self.process.size("global_segment_size")
+        if buffer is None or segment is None:
+            return None
+        return buffer + (segment if self.process.contributes_segment else 0)
+
+    @property
+    def job_memory(self) -> int | None:
+        """Bytes that the Store's clients on this node reserve, as far as their number is known; at least our own.
+
+        The one segment of a node counts for every trainer on it, whichever of them contributes it.
+        """
+        own, processes = self.own_memory, self.process.topology.processes_per_node
+        if own is None or processes is None:
+            return own
+        segment = self.process.size("global_segment_size") if self.process.role is Role.TRAINER else 0
+        return processes * (self.process.size("local_buffer_size") or 0) + (segment or 0)
+
+    def addresses_of(self, name: str, host: str) -> tuple[str, ...]:
+        """The addresses of a host that a setting names: itself, what this machine's resolver says, or its table.
+
+        For a host that was copied away its own table speaks first, and this machine's resolver after it.
+        """
+        if ip_of(host) is not None:
+            return (str(ip_of(host)),)
+        live = tuple(item for answer in self.probes.of(name) if answer.host == host for item in answer.addresses)
+        table = self.host.mapped(host)
+        return (table or live) if self.host.is_copy else (live or table)
+
+    def is_own(self, address: str) -> bool | None:
+        """Whether an IP is one of this host's; None where its addresses of that family are unknown."""
+        ip = ip_of(address)
+        if ip is None:
+            return None
+        if is_loopback(address):
+            return True
+        known = self.host.ipv4 if ip.version == 4 else self.host.ipv6
+        return None if known is None else str(ip) in known
+
+    def claimed(self, name: str) -> bool:
+        """Whether a person wrote this setting: in the init kwargs or in a variable."""
+        winner = self.process.winner(name)
+        return winner is not None and winner.origin.source in (Source.CLI, Source.ENV)
+
+    def devices_behind(self, name: str) -> Iterator[RdmaDevice]:
+        """The RDMA devices that stand behind a network interface."""
+        return (device for device in self.host.rdma_devices or () if name in device.interfaces)
