@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -240,10 +241,9 @@ def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
     text = pasted.flags.get(REPLICA_FLAG)
     if text is None:
         return 1 if options.mooncake_replica_num is None else int(options.mooncake_replica_num)
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{REPLICA_FLAG} {text} in the pasted command is not an integer") from None
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise ValueError(f"{REPLICA_FLAG} {text} in the pasted command is not an integer")
+    return int(text)
 
 
 def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tuple[Fault, ...]:

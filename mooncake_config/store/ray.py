@@ -1,10 +1,15 @@
 """Ray's object store behind the same interface.
 
-The only file of the store that imports ``ray``, and only when it is used. It never starts Ray.
+The only file of the store that imports ``ray``, and only when it is used. The store never starts Ray;
+``private_ray`` does, for as long as a demo or a test lasts.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +23,10 @@ from mooncake_config.store.errors import (
     StoreFullError,
     StoreImportError,
 )
+
+
+PRIVATE_PREFIX = "mooncake-config-ray-"
+"""How the temporary directory of a private Ray begins."""
 
 
 class RayRef:
@@ -149,3 +158,39 @@ class RayObjectStore(ObjectStore[RayRef]):
     def _check_ref(ref: object) -> None:
         if not isinstance(ref, RayRef):
             raise TypeError(f"not a ref of the Ray store: {type(ref).__name__}")
+
+
+@contextmanager
+def private_ray(object_store_memory: int = 256 << 20) -> Iterator[None]:
+    """A small Ray of one's own on loopback, which leaves no process and no file.
+
+    Args:
+        object_store_memory: bytes of its object store.
+
+    Raises:
+        ImportError: Ray is not installed.
+        RuntimeError: this process is attached to a Ray already.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read when ray is imported; it would send a report outward
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray 2.60 announces the change of its default
+    import ray
+
+    if ray.is_initialized():
+        raise RuntimeError("this process is attached to a Ray already")
+    # Not in TMPDIR: below a long path Ray's Unix sockets exceed the 107 bytes that the kernel allows.
+    directory = tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir="/tmp")
+    try:
+        ray.init(
+            num_cpus=1,
+            num_gpus=0,
+            object_store_memory=object_store_memory,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=directory,
+        )
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(directory, ignore_errors=True)
