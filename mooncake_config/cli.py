@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import (
@@ -23,10 +24,12 @@ from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.report import (
     Document,
+    check_document,
     env_lines,
     explain_document,
     finding_lines,
     is_ok,
+    print_check,
     print_explanation,
     print_rule_list,
     print_rule_page,
@@ -83,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (_add_explain, _add_schema, _add_rule, _add_demo):
+    for add in (_add_explain, _add_check, _add_schema, _add_rule, _add_demo):
         add(commands)
     return parser
 
@@ -107,6 +110,20 @@ def _add_explain(commands: Commands) -> None:
     parser = _add_command(commands, "explain", about, _explain, example)
     _add_job_options(parser)
     _add_format(parser, ("table", "json", "env"))
+
+
+def _add_check(commands: Commands) -> None:
+    about = "explain, then look at this machine and at the endpoints, each with a time limit"
+    parser = _add_command(commands, "check", about, _check, "check --num-nodes 2 --role trainer --local-rank 0")
+    _add_job_options(parser)
+    machine = parser.add_argument_group("machine")
+    machine.add_argument(
+        "--host-root", type=Path, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
+    )
+    machine.add_argument(
+        "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
+    )
+    _add_format(parser, ("table", "json"))
 
 
 def _add_schema(commands: Commands) -> None:
@@ -181,7 +198,25 @@ def _explain(options: argparse.Namespace) -> int:
         _print_env(process, findings)
     else:
         print_explanation(_console(), process, findings)
-    return _status(findings, Severity.WARNING if options.strict else Severity.ERROR)
+    return _status(findings, _limit(options))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from mooncake_config.check import check_dry_setup, check_process
+
+    result = check_process(process_of(options), options.ignore, root=options.host_root)
+    if options.dry_setup:
+        result = check_dry_setup(result, options.ignore)
+    if options.format == "json":
+        _print_document(check_document(result))
+    else:
+        print_check(_console(), result)
+    return _status(result.findings, _limit(options))
+
+
+def _limit(options: argparse.Namespace) -> Severity:
+    """The mildest severity that makes the exit status 1."""
+    return Severity.WARNING if options.strict else Severity.ERROR
 
 
 def process_of(options: argparse.Namespace) -> Process:

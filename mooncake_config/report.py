@@ -18,6 +18,8 @@ from mooncake_config.sources import FieldSpec
 from mooncake_config.topology import Role
 
 if TYPE_CHECKING:
+    from mooncake_config.check import CheckResult
+    from mooncake_config.host import Host
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
@@ -60,6 +62,12 @@ def explain_document(process: Process, findings: Sequence[Finding]) -> Document:
         "findings": [finding_document(finding) for finding in findings],
         "fingerprint": fingerprint(process),
     }
+
+
+def check_document(result: CheckResult) -> Document:
+    """The JSON answer of ``check``: that of ``explain``, the facts of the host, and what was asked live."""
+    document = explain_document(result.node.process, result.findings)
+    return {**document, "host": result.host_facts, "probes": result.probe_facts}
 
 
 def _field_document(process: Process, spec: FieldSpec) -> Document:
@@ -153,12 +161,34 @@ def print_rule_page(console: Console, rule: Rule[object]) -> None:
 
 def print_explanation(console: Console, process: Process, findings: Sequence[Finding]) -> None:
     """The page of ``explain``: who is asked about, each field with its origin, then the findings, worst first."""
+    _print_settings(console, process)
+    print_findings(console, findings)
+
+
+def _print_settings(console: Console, process: Process) -> None:
     console.print(_heading(process))
     console.print()
     console.print(_field_table(process))
     for line in _footnotes(process):
         console.print(line)
-    print_findings(console, findings)
+
+
+def print_check(console: Console, result: CheckResult) -> None:
+    """The page of ``check``: the settings, the machine, what answered, then the findings, worst first."""
+    from rich.text import Text
+
+    _print_settings(console, result.node.process)
+    console.print()
+    for name, fact in host_lines(result.node.host):
+        console.print(Text(f"{name:<14} {fact}"))
+    console.print()
+    table = _plain_table("asked", "of", "answer", "after")
+    for probe in result.probe_facts:
+        table.add_row(
+            *(Text(shown(probe[key], 200)) for key in ("what", "target", "answer")), f"{probe['seconds']:.2f} s"
+        )
+    console.print(table)
+    print_findings(console, result.findings)
 
 
 def print_findings(console: Console, findings: Sequence[Finding]) -> None:
@@ -249,6 +279,23 @@ def _why_not_contributing(process: Process) -> str:
     if process.role is Role.TRAINER:
         return f"of a node's trainers only local rank 0 contributes one, and this is rank {process.topology.local_rank}"
     return f"a {process.role.value} never contributes one"
+
+
+def host_lines(host: Host) -> Iterator[tuple[str, str]]:
+    """The facts of a machine that a person compares with the settings."""
+    yield "host", shown(host.hostname or "name unknown")
+    yield "memory", f"{_amount(host.memory_total)}, {_amount(host.memory_available)} available"
+    yield "cgroup limit", _amount(host.memory_limit)
+    yield "memlock", _amount(host.memlock)
+    devices = host.rdma_devices
+    names = "unknown" if devices is None else ", ".join(device.name for device in devices) or "none"
+    yield "RDMA devices", shown(names, 200)
+    addresses = [*(host.ipv4 or ()), *(host.ipv6 or ())]
+    yield "addresses", shown(", ".join(addresses) or "unknown", 200)
+
+
+def _amount(limit: int | str | None) -> str:
+    return "unknown" if limit is None else limit if isinstance(limit, str) else human_size(limit)
 
 
 def _finding_block(finding: Finding) -> Table:
