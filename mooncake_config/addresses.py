@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from mooncake_config.damage import refuse_damage, text_of, whole
@@ -73,6 +74,21 @@ class Endpoint:
 
     host: str
     port: int | None
+
+    @cached_property
+    def ip(self) -> IPAddress | None:
+        """The IP that the host spells, None for a name."""
+        return ip_of(self.host)
+
+    @cached_property
+    def is_loopback(self) -> bool:
+        """Whether, by its text alone, it reaches only the machine that uses it."""
+        return is_loopback(self.host) if self.ip is None else self.ip.is_loopback
+
+    @cached_property
+    def is_wildcard(self) -> bool:
+        """Whether it is the address to listen on everywhere."""
+        return self.ip is not None and self.ip.is_unspecified
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

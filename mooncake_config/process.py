@@ -7,7 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
+from mooncake_config.addresses import Endpoint, endpoints_of
 from mooncake_config.display import masked
 from mooncake_config.findings import Fault
 from mooncake_config.provenance import Claim, Ledger
@@ -62,6 +64,17 @@ class Process:
     def winner(self, name: str) -> Claim | None:
         """The claim that holds."""
         return self.ledger.winner(name)
+
+    @cached_property
+    def endpoints(self) -> tuple[tuple[str, Endpoint], ...]:
+        """Each endpoint that an address field holds, with the field's name; taken apart once for all rules."""
+        addresses = ((spec.name, self.text(spec.name)) for spec in FIELDS if spec.wiring.address)
+        return tuple((name, endpoint) for name, address in addresses if address for endpoint in endpoints_of(address))
+
+    @property
+    def own_endpoint(self) -> Endpoint | None:
+        """What this client advertises: host, and port where local_hostname has one."""
+        return next((endpoint for name, endpoint in self.endpoints if name == "local_hostname"), None)
 
     @property
     def node_memory(self) -> int | None:

@@ -48,7 +48,7 @@ def attached_node_count() -> int | None:
         return None
     try:
         return sum(bool(node.get("Alive")) for node in ray.nodes()) or None
-    except Exception:  # any failure of a foreign runtime leaves the number unknown
+    except Exception:  # noqa: BLE001 - any failure of a foreign runtime leaves the number unknown
         return None
 
 
@@ -56,7 +56,7 @@ def _attached_ray() -> Any:
     ray = sys.modules.get("ray")
     try:
         return ray if ray is not None and ray.is_initialized() else None
-    except Exception:  # a half-imported or foreign module named ray
+    except Exception:  # noqa: BLE001 - a half-imported or foreign module named ray
         return None
 
 
@@ -64,7 +64,7 @@ def _attached_address() -> str | None:
     ray = _attached_ray()
     try:
         return str(ray.util.get_node_ip_address()) if ray is not None else None
-    except Exception:  # any failure of a foreign runtime leaves the address to the next way
+    except Exception:  # noqa: BLE001 - any failure of a foreign runtime leaves the address to the next way
         return None
 
 

@@ -18,11 +18,12 @@ from mooncake_config.sources import FieldSpec
 from mooncake_config.topology import Role
 
 if TYPE_CHECKING:
-    from mooncake_config.check import CheckResult
-    from mooncake_config.host import Host
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from mooncake_config.check import CheckResult
+    from mooncake_config.host import Host
 
 Document = dict[str, Any]
 """A JSON answer, ready for ``json.dumps``."""
@@ -110,7 +111,7 @@ def finding_document(finding: Finding) -> Document:
 
 
 def env_lines(process: Process) -> Iterator[str]:
-    """Lines for a shell: an export for each field that has a variable and a value; comments say why others have none."""
+    """Lines for a shell: an export for each field that has a variable and a value; comments name the others."""
     for spec in FIELDS:
         value, variable = process.values[spec.name], spec.wiring.variable
         if variable is None:

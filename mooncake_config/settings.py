@@ -93,7 +93,7 @@ class StoreSettings(BaseSettings):
     )
     metadata_server: Annotated[
         str,
-        Wiring("MOONCAKE_TE_META_DATA_SERVER", engine="metadata_server", agreed=True, default=P2P),
+        Wiring("MOONCAKE_TE_META_DATA_SERVER", engine="metadata_server", address=True, agreed=True, default=P2P),
         Form(METADATA_PATTERN, f"{P2P}, http://host:port/metadata, or etcd://host:port"),
         BeforeValidator(parse_metadata),
     ] = Field(

@@ -30,6 +30,7 @@ class Wiring:
         engine: Mooncake's key for it in ``MooncakeDistributedStore.setup``, None where it is no setup key.
         node_local: whether each node has its own value.
         from_ray: whether the Ray node IP claims it.
+        address: whether its value is an address, or a list of them.
         agreed: whether all nodes of a job must have the same value; these make the fingerprint.
         contributed: whether a process that contributes no segment hands over 0 instead.
         default: the built-in default as it is written, None where there is none.
@@ -41,6 +42,7 @@ class Wiring:
     engine: str | None = None
     node_local: bool = False
     from_ray: bool = False
+    address: bool = False
     agreed: bool = False
     contributed: bool = False
     default: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from mooncake_config.addresses import hosts_of, ip_of, is_loopback, split_endpoint
+from mooncake_config.addresses import ip_of, is_loopback
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
@@ -21,7 +21,6 @@ DEFAULT_CHUNK = 64 << 20
 """Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
 CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
 """Docker's default bridge."""
-_ADDRESS_FIELDS = ("local_hostname", "master_server_address", "metadata_server")
 _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
 
 
@@ -83,12 +82,11 @@ def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
     if several is False:
         return
     count = f"this job has {process.topology.num_nodes} nodes" if several else "the number of nodes is unknown"
-    for name in _ADDRESS_FIELDS:
-        for host in hosts_of(process.text(name) or ""):
-            if is_loopback(host):
-                certain = several and not (name == "local_hostname" and _is_guess(process))
-                message = f"{shown(host)} is a loopback address, which only this host reaches, and {count}."
-                yield Problem((name,), message, _off_loopback(process, name), None if certain else Severity.WARNING)
+    for name, endpoint in process.endpoints:
+        if endpoint.is_loopback:
+            certain = several and not (name == "local_hostname" and _is_guess(process))
+            message = f"{shown(endpoint.host)} is a loopback address, which only this host reaches, and {count}."
+            yield Problem((name,), message, _off_loopback(process, name), None if certain else Severity.WARNING)
 
 
 def _off_loopback(process: Process, name: str) -> str:
@@ -96,7 +94,7 @@ def _off_loopback(process: Process, name: str) -> str:
         return "write the address that every node reaches it by."
     winner = process.winner(name)
     if winner and winner.origin.source is Source.RAY:
-        return "start Ray with --node-ip-address=ADDRESS on the data network, or export MOONCAKE_LOCAL_HOSTNAME on each node."
+        return "start Ray with --node-ip-address=ADDRESS of the data network, or export MOONCAKE_LOCAL_HOSTNAME."
     node = process.node
     if node.guessed or is_loopback(node.address):
         return "set it to this node's address on the data network."
@@ -203,7 +201,7 @@ def nothing_contributed(process: Process) -> Iterator[Problem]:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=0 explain --num-nodes 1 --role driver
     """
     if process.contributes_segment and process.size("global_segment_size") == 0:
-        message = "this process should contribute a segment and contributes 0 bytes; a Store without segments refuses every put (-200)."
+        message = "this process should contribute a segment and contributes 0 bytes; without any, every put fails (-200)."
         yield Problem(("global_segment_size",), message, 'write a size such as "8gb".')
 
 
@@ -221,25 +219,28 @@ def fixed_port_in_many_processes(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=10.0.0.7:12345 explain --num-nodes 1 --processes-per-node 1
     """
-    address, processes = process.text("local_hostname"), process.topology.processes_per_node
-    if not address or not processes or processes < 2:
-        return
-    endpoint = split_endpoint(address)
-    if endpoint.port is not None:
+    endpoint, processes = process.own_endpoint, process.topology.processes_per_node
+    if endpoint and endpoint.port is not None and processes and processes > 1:
         message = f"the port {endpoint.port} is fixed, and {processes} processes of this node would share it."
         yield Problem(
             ("local_hostname",), message, f"write {shown(endpoint.host)}: Mooncake picks a port in each process."
         )
 
 
+def _is_job_wide(origin: Origin) -> bool:
+    """Whether what is written there reaches every node: the JSON, and a runtime environment."""
+    return origin.source is Source.CLI or origin.spot.startswith("--runtime-env-json")
+
+
 @rule("MC107", Severity.ERROR)
 def job_wide_hostname(process: Process) -> Iterator[Problem]:
-    """local_hostname stands in the JSON of a job with several nodes.
+    """local_hostname stands in the JSON of a job with several nodes, or in its runtime environment.
 
     Sees an IP of another node (an error), this node's own IP or a name (a warning), and anything in a Python mapping,
     which a program may build on each node (a warning at most).
 
-    Why: the same JSON reaches every node, so all of them advertise one address, and each transfer goes to that node.
+    Why: the same text reaches every node, a runtime environment even over what a node exported. So all of them
+    advertise one address, and each transfer goes to that node.
 
     Fix: take it out of the JSON; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node.
 
@@ -248,33 +249,30 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2 --node-ip 10.0.0.7
     """
-    winner, address = process.winner("local_hostname"), process.text("local_hostname")
-    if not winner or not address or winner.origin.source is not Source.CLI or _several_nodes(process) is False:
+    winner, endpoint = process.winner("local_hostname"), process.own_endpoint
+    if not winner or not endpoint or not _is_job_wide(winner.origin) or _several_nodes(process) is False:
         return
-    host = split_endpoint(address).host
-    own, given = ip_of(process.node.address), ip_of(host)
-    if is_loopback(host) or (given is not None and given.is_unspecified):
+    if endpoint.is_loopback or endpoint.is_wildcard:
         return
+    own, given = ip_of(process.node.address), endpoint.ip
     mapping = winner.origin.spot == KWARGS_SPOT
     foreign = given is not None and own is not None and given != own
     if mapping and not foreign:
         return
     nodes = process.topology.num_nodes
     count = f"all {nodes} nodes" if nodes else "every node of the job"
-    message = f"{shown(host)} from the init kwargs reaches {count}"
+    message = f"{shown(endpoint.host)} in {winner.origin} reaches {count}"
     message += f", and this node is {shown(process.node.address)}." if foreign else ", and each must have its own."
     certain = foreign and nodes and not mapping and not process.node.guessed
-    fix = (
-        "take local_hostname out of the init kwargs; the Ray node IP or MOONCAKE_LOCAL_HOSTNAME is right on each node."
-    )
+    fix = "take it out there; the Ray node IP, or MOONCAKE_LOCAL_HOSTNAME exported on each node, is right on each."
     yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
 
 
 @rule("MC108", Severity.WARNING)
 def job_wide_device(process: Process) -> Iterator[Problem]:
-    """device_name stands in the JSON of a job with several nodes.
+    """device_name stands in the JSON of a job with several nodes, or in its runtime environment.
 
-    Why: device names differ by node, and the JSON reaches every node; a device that does not exist there costs 22
+    Why: device names differ by node, and both reach every node; a device that does not exist there costs 22
     seconds and ends in -1 (measured).
 
     Fix: export MOONCAKE_DEVICE on each node before Ray starts there.
@@ -285,12 +283,11 @@ def job_wide_device(process: Process) -> Iterator[Problem]:
         MOONCAKE_DEVICE=mlx5_0 explain --num-nodes 2
     """
     winner = process.winner("device_name")
-    if winner and winner.origin.source is Source.CLI and winner.origin.spot != KWARGS_SPOT:
+    if winner and _is_job_wide(winner.origin) and winner.origin.spot != KWARGS_SPOT:
         names = devices_of(process.text("device_name") or "")
         if names and _several_nodes(process) is not False and process.text("protocol") != "tcp":
-            message = (
-                f"{shown(', '.join(names))} from the init kwargs reaches every node, and device names differ by node."
-            )
+            listed = shown(", ".join(names))
+            message = f"{listed} in {winner.origin} reaches every node, and device names differ by node."
             yield Problem(("device_name",), message, "export MOONCAKE_DEVICE on each node before starting Ray there.")
 
 
@@ -393,9 +390,9 @@ def mixed_address_families(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=[fd00::1]:50051 explain --num-nodes 2 --node-ip fd00::5
     """
-    own = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
-    for host in hosts_of(process.text("master_server_address") or ""):
-        master = ip_of(host)
+    own = process.own_endpoint.ip if process.own_endpoint else None
+    for name, endpoint in process.endpoints:
+        master = endpoint.ip if name == "master_server_address" else None
         if own is not None and master is not None and own.version != master.version:
             message = (
                 f"this client advertises {own} (IPv{own.version}) and the master is {master} (IPv{master.version})."
@@ -418,12 +415,10 @@ def link_local_address(process: Process) -> Iterator[Problem]:
     """
     if _several_nodes(process) is False:
         return
-    for name in _ADDRESS_FIELDS:
-        for host in hosts_of(process.text(name) or ""):
-            ip = ip_of(host)
-            if ip is not None and ip.is_link_local:
-                message = f"{shown(host)} is link-local: other networks, and other interfaces, do not reach it."
-                yield Problem((name,), message, "write a routable address on the data network.")
+    for name, endpoint in process.endpoints:
+        if endpoint.ip is not None and endpoint.ip.is_link_local:
+            message = f"{shown(endpoint.host)} is link-local: other networks, and other interfaces, do not reach it."
+            yield Problem((name,), message, "write a routable address on the data network.")
 
 
 @rule("MC115", Severity.WARNING)
@@ -439,7 +434,7 @@ def container_bridge_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=172.18.0.3 explain --num-nodes 2
     """
-    ip = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
+    ip = process.own_endpoint.ip if process.own_endpoint else None
     if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE and _several_nodes(process) is not False:
         message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
         yield Problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooncake_config.addresses import endpoints_of, hosts_of, ip_of, is_wildcard, scheme_of
+from mooncake_config.addresses import scheme_of
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
@@ -19,7 +19,6 @@ SEGMENT_FLOOR = 16 << 20
 """Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
 BUFFER_RANGE = (1 << 10, 1 << 40)
 """Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
-_ADDRESS_FIELDS = ("local_hostname", "master_server_address", "metadata_server")
 
 
 @reported_by_reading("MC001")
@@ -467,9 +466,11 @@ def wildcard_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    for name, host in _hosts(process):
-        if is_wildcard(host):
-            message = f"{shown(host)} is the wildcard address: a server listens on it, nobody can connect to it."
+    for name, endpoint in process.endpoints:
+        if endpoint.is_wildcard:
+            message = (
+                f"{shown(endpoint.host)} is the wildcard address: a server listens on it, nobody can connect to it."
+            )
             yield Problem((name,), message, "write the address that the other nodes reach it by.")
 
 
@@ -592,8 +593,9 @@ def not_an_ip(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.25:50051 explain --num-nodes 1
     """
-    for name, host in _hosts(process):
-        if ":" not in host and host.rstrip(".").rpartition(".")[2].isdigit() and ip_of(host) is None:
+    for name, endpoint in process.endpoints:
+        host = endpoint.host
+        if endpoint.ip is None and host.rstrip(".").rpartition(".")[2].isdigit():
             message = f"{shown(host)} looks like an IPv4 address and is none: four numbers of 0 to 255."
             yield Problem((name,), message, "correct the address.")
 
@@ -613,8 +615,8 @@ def unusual_ip_form(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    for name, host in _hosts(process):
-        ip = ip_of(host)
+    for name, endpoint in process.endpoints:
+        host, ip = endpoint.host, endpoint.ip
         if ip is not None and ":" not in host and str(ip) != host.rstrip("."):
             yield Problem((name,), f"the C library reads {shown(host)} as {ip}.", f"write {ip} if that is meant.")
 
@@ -745,12 +747,10 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    address = process.text("master_server_address") or ""
-    if not address or scheme_of(address):
-        return
-    for endpoint in endpoints_of(address):
+    direct = scheme_of(process.text("master_server_address") or "") is None
+    for name, endpoint in process.endpoints:
         service = _SERVICES.get(endpoint.port or 0)
-        if service:
+        if direct and service and name == "master_server_address":
             message = f"port {endpoint.port} is where {service} listens by default, not the master."
             yield Problem(
                 ("master_server_address",),
@@ -767,13 +767,6 @@ _SERVICES = {
     9003: "the master's metrics page",
     10001: "the Ray client server",
 }
-
-
-def _hosts(process: Process) -> Iterator[tuple[str, str]]:
-    for name in _ADDRESS_FIELDS:
-        for host in hosts_of(process.text(name) or ""):
-            if host:
-                yield name, host
 
 
 def _winners(process: Process) -> Iterator[tuple[str, Claim]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mooncake_config.addresses import ip_of, split_endpoint
+from mooncake_config.addresses import ip_of
 from mooncake_config.display import shown
 from mooncake_config.findings import Malformed, Severity
 from mooncake_config.process import Process
@@ -178,8 +178,8 @@ def _contradiction(process: Process, name: str) -> _Contradiction:
 
 
 def _own_ip(process: Process) -> str | None:
-    own = ip_of(split_endpoint(process.text("local_hostname") or "?").host)
-    return str(own) if own else None
+    own = process.own_endpoint
+    return str(own.ip) if own and own.ip else None
 
 
 def _even_off(value: str) -> str:

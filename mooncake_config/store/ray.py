@@ -24,7 +24,6 @@ from mooncake_config.store.errors import (
     StoreImportError,
 )
 
-
 PRIVATE_PREFIX = "mooncake-config-ray-"
 """How the temporary directory of a private Ray begins."""
 
