@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import stat
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from itertools import islice
 from json import JSONDecodeError
+from pathlib import Path
 
-from mooncake_config.display import shown
 from mooncake_config.damage import kind_of
+from mooncake_config.display import RAW_LIMIT, shown
 from mooncake_config.findings import Fault
-from mooncake_config.json_damage import AS_FILE, EXAMPLE, diagnose
+from mooncake_config.json_damage import AS_FILE, EXAMPLE, arrived, diagnose, diagnose_constant, is_deeper_than
 from mooncake_config.protocols import nearest
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import KWARGS_SPOT, SCHEMA_KEY, mapping_claims
 
 FLAG = "--mooncake-store-init-kwargs"
-BYTES_LIMIT = 4 << 20
+BYTES_LIMIT = 2 << 20
 """Largest JSON that is read, in bytes."""
+LEVELS_LIMIT = 32
+"""Deepest nesting that is read. The fields are flat; what is deeper would exhaust whoever copies or prints it."""
+STDIN_SECONDS = 10.0
+"""How long standard input may take to end."""
 FAULTS_LIMIT = 20
 """Unknown keys that are reported one by one."""
 
@@ -42,11 +51,7 @@ class _JsonObject(dict[str, object]):
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
-        self.doubled = sorted({key for key, _ in pairs if len(pairs) != len(self) and _count(pairs, key) > 1})
-
-
-def _count(pairs: list[tuple[str, object]], key: str) -> int:
-    return sum(name == key for name, _ in pairs)
+        self.doubled = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
 
 
 class _NotANumber(ValueError):
@@ -57,12 +62,19 @@ def _integer(text: str) -> int | Decimal:
     return int(text) if len(text) <= 100 else Decimal(text)
 
 
+def _fraction(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond even Decimal's range
+        return Decimal("-Infinity" if text.startswith("-") else "Infinity")
+
+
 def _constant(name: str) -> float:
     raise _NotANumber(name)
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_JsonObject, parse_int=_integer, parse_float=Decimal, parse_constant=_constant
+    object_pairs_hook=_JsonObject, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
 )
 
 
@@ -82,9 +94,9 @@ def read_init_kwargs(value: InitKwargs) -> Reading:
     if not isinstance(value, str):
         raise TypeError(f"init kwargs must be JSON text, '@FILE', a mapping or None, not {type(value).__name__}")
     if value == "-":
-        return _read_bytes(sys.stdin.buffer.read(BYTES_LIMIT + 1), Origin(Source.CLI, "standard input"))
+        return _read_standard_input()
     if value.startswith("@"):
-        return _read_file(value[1:], Origin(Source.CLI, value[1:]))
+        return _read_file(value[1:], Origin(Source.CLI, shown(value[1:], RAW_LIMIT)))
     return _read_text(value, Origin(Source.CLI, FLAG))
 
 
@@ -97,18 +109,66 @@ def _read_file(path: str, origin: Origin) -> Reading:
         fix = "write the path behind the @, as in @store.json."
         return _refused("unreadable-file", Origin(Source.CLI, FLAG), "@ is followed by no path.", fix)
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            what = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a directory" if stat.S_ISDIR(mode) else "a pipe or device"
             fix = "name a regular file, or pass - and feed standard input."
             return _refused("unreadable-file", origin, f"{shown(path)} is {what}, not a regular file.", fix)
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             return _read_bytes(file.read(BYTES_LIMIT + 1), origin)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        here = shown(os.path.abspath(path)) if "\0" not in path else shown(path)
-        fix = f"give a path that exists on this node (looked at {here})."
-        return _refused("unreadable-file", origin, f"{shown(path)} cannot be read: {reason}.", fix)
+        message = f"{shown(path)} cannot be read: {reason}."
+        return _refused("unreadable-file", origin, message, _way_to_a_file(path))
+
+
+def _way_to_a_file(path: str) -> str:
+    if path.startswith(("~", "$")):
+        return "no shell expands what stands behind the @; write the path in full."
+    if path.startswith("/"):
+        return "give a path that exists on this node, and that this user may read."
+    try:
+        here = shown(str(Path.cwd()))
+    except OSError:
+        here = "a directory that is gone"
+    return f"give a path that exists on this node, best an absolute one; it was looked for in {here}."
+
+
+def _read_standard_input() -> Reading:
+    origin = Origin(Source.CLI, "standard input")
+    try:
+        descriptor = sys.stdin.fileno()
+        data = read_descriptor(descriptor, STDIN_SECONDS)
+    except (
+        AttributeError,
+        OSError,
+        ValueError,
+    ) as error:  # None, closed, or replaced by something without a descriptor
+        message = f"standard input cannot be read: {shown(str(error), RAW_LIMIT)}."
+        return _refused("unreadable-file", origin, message, f"pass the object itself, such as '{EXAMPLE}', or @FILE.")
+    if data is None:
+        message = f"standard input did not end within {STDIN_SECONDS:.0f} s."
+        return _refused(
+            "unreadable-file", origin, message, "close it behind the JSON (Ctrl-D at a terminal), or pass @FILE."
+        )
+    return _read_bytes(data, origin)
+
+
+def read_descriptor(descriptor: int, seconds: float) -> bytes | None:
+    """The bytes of an open file up to its end or one more than :data:`BYTES_LIMIT`; None where it does not end in time.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    data, end = b"", time.monotonic() + seconds
+    while len(data) <= BYTES_LIMIT:
+        if not select.select([descriptor], [], [], max(end - time.monotonic(), 0))[0]:
+            return None
+        part = os.read(descriptor, BYTES_LIMIT + 1 - len(data))
+        if not part:
+            break
+        data += part
+    return data
 
 
 def _read_bytes(data: bytes, origin: Origin) -> Reading:
@@ -117,15 +177,16 @@ def _read_bytes(data: bytes, origin: Origin) -> Reading:
             "unreadable-file",
             origin,
             f"{shown(origin.spot)} holds more than {BYTES_LIMIT >> 20} MiB; the init kwargs are eight short fields.",
-            f"name the right file; it holds an object such as {EXAMPLE}.",
+            f"give the right one; it holds an object such as {EXAMPLE}.",
         )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
+        utf16 = " It looks like UTF-16." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         return _refused(
             "unreadable-file",
             origin,
-            f"{shown(origin.spot)} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}.",
+            f"{shown(origin.spot)} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}.{utf16}",
             "save it as UTF-8 without a byte order mark.",
         )
     return _read_text(text, origin)
@@ -139,33 +200,51 @@ def _read_text(text: str, origin: Origin) -> Reading:
             f"{shown(origin.spot)} is empty and counts as unset; an unset shell variable often hides behind it.",
             f"give an object such as '{EXAMPLE}', or leave it out.",
         )
+    if len(text) > BYTES_LIMIT or is_deeper_than(text, LEVELS_LIMIT):
+        what = "nested too deeply" if len(text) <= BYTES_LIMIT else "too long"
+        return _broken(
+            origin, f"the JSON is {what} to be the init kwargs.", f"write one flat object, such as {EXAMPLE}."
+        )
     try:
         value = _DECODER.decode(text)
     except JSONDecodeError as error:
-        return _refused("broken-json", origin, *diagnose(text, error))
-    except _NotANumber as error:
-        fix = 'write a number, or a size such as "8gb"; JSON has no NaN and no Infinity.'
-        return _refused("broken-json", origin, f"not JSON: {error} is not a JSON number.", fix)
-    except RecursionError:
-        fix = f"write one flat object, such as {EXAMPLE}."
-        return _refused("broken-json", origin, "the JSON is nested too deeply to be read.", fix)
+        return _broken(origin, *diagnose(text, error))
+    except _NotANumber:
+        return _broken(origin, *diagnose_constant(text))
     if isinstance(value, _JsonObject):
         return _claims_and_faults(value, origin)
     return _not_an_object(value, origin)
 
 
+def _broken(origin: Origin, message: str, fix: str) -> Reading:
+    """JSON that cannot be read. A file survives a shell, so it is offered to who did not use one."""
+    offer = f" Or {AS_FILE.removeprefix('or ')}." if origin.spot == FLAG else ""
+    return _refused("broken-json", origin, message, fix + offer)
+
+
 def _not_an_object(value: object, origin: Origin) -> Reading:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        message = f"the value is JSON text that holds JSON ({shown(value)}): it was encoded twice."
-        return _refused("not-an-object", origin, message, f"encode it once: {shown(value)}, {AS_FILE}.")
-    message = f"{shown(value)} is {kind_of(value)}, and the init kwargs are one JSON object."
-    return _refused("not-an-object", origin, message, f"write an object, such as '{EXAMPLE}'.")
+    times = 1
+    while isinstance(value, str) and value.lstrip().startswith(("{", '"')) and not is_deeper_than(value, LEVELS_LIMIT):
+        try:
+            value, times = _DECODER.decode(value), times + 1
+        except ValueError:
+            break
+    if times > 1 and isinstance(value, Mapping):
+        often = {2: "twice", 3: "three times"}.get(times, f"{times} times")
+        message = f"the value is JSON text that holds JSON ({shown(value)}): it was encoded {often}."
+        return _refused("not-an-object", origin, message, f"encode it once: the value begins with {{, {AS_FILE}.")
+    what = f'"{arrived(value)}"' if isinstance(value, str) else shown(value)
+    message = f"{what} is {'no value' if value is None else kind_of(value)}, and the init kwargs are one JSON object."
+    fix = f"write an object, such as '{EXAMPLE}'."
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        fix = "take the square brackets away, and leave the object in them."
+    return _refused("not-an-object", origin, message, fix)
 
 
 def _claims_and_faults(mapping: Mapping[str, object], origin: Origin) -> Reading:
     known = {spec.name for spec in FIELDS}
     doubled = _doubled_keys(getattr(mapping, "doubled", ()), origin)
-    unknown = _unknown_keys([key for key in mapping if key not in known and key != SCHEMA_KEY], origin)
+    unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in known and key != SCHEMA_KEY}, origin)
     if origin.spot == KWARGS_SPOT:
         claims = mapping_claims({name: raw for name, raw in mapping.items() if name in known})
     else:
@@ -180,6 +259,8 @@ def _doubled_keys(keys: Iterable[str], origin: Origin) -> Iterator[Fault]:
         yield Fault("doubled-key", about, origin, message, f"keep one {shown(key)}.")
 
 
+_FIELD_NAMES = ", ".join(spec.name for spec in FIELDS)
+
 _ELSEWHERE = {
     "replica_num": "--mooncake-replica-num",
     "mooncake_replica_num": "--mooncake-replica-num",
@@ -192,26 +273,29 @@ _ELSEWHERE = {
 """Keys that people put into the JSON and that belong to another flag."""
 
 
-def _unknown_keys(keys: list[str], origin: Origin) -> Iterator[Fault]:
+def _unknown_keys(entries: Mapping[str, object], origin: Origin) -> Iterator[Fault]:
     spellings = {spec.name: spec.name for spec in FIELDS}
     spellings |= {spec.wiring.engine: spec.name for spec in FIELDS if spec.wiring.engine}
     spellings |= {spec.wiring.variable: spec.name for spec in FIELDS if spec.wiring.variable}
-    for key in keys[:FAULTS_LIMIT]:
-        yield _unknown_key(key if isinstance(key, str) else repr(key), spellings, origin)
-    if len(keys) > FAULTS_LIMIT:
-        message = f"{len(keys) - FAULTS_LIMIT:,} more keys are no fields of the init kwargs."
-        yield Fault("unknown-key", (), origin, message, f"keep only {', '.join(spec.name for spec in FIELDS)}.")
+    for key, value in islice(entries.items(), FAULTS_LIMIT):
+        yield _unknown_key(str(key), value, spellings, origin)
+    if len(entries) > FAULTS_LIMIT:
+        message = f"{len(entries) - FAULTS_LIMIT:,} more keys are no fields of the init kwargs."
+        yield Fault("unknown-key", (), origin, message, f"keep only {_FIELD_NAMES}.")
 
 
-def _unknown_key(key: str, spellings: Mapping[str, str], origin: Origin) -> Fault:
+def _unknown_key(key: str, value: object, spellings: Mapping[str, str], origin: Origin) -> Fault:
     flag = _ELSEWHERE.get(key.lower().replace("-", "_"))
     if flag:
         message = f"{shown(key)} is not a field of the init kwargs, and nobody reads it there."
         return Fault("unknown-key", (), origin, message, f"take it out and pass {flag} instead.")
+    if isinstance(value, Mapping) and any(name in value for name in spellings.values()):
+        message = f"{shown(key)} is not a field of the init kwargs; the fields stand one level too deep, inside it."
+        return Fault("unknown-key", (), origin, message, f"take {shown(key)} away and leave the object in it.")
     near = nearest(key, spellings)
     if near is None:
-        message = f"{shown(key)} is not a field of the init kwargs."
-        return Fault("unknown-key", (), origin, message, f"take it out; the fields are {', '.join(s.name for s in FIELDS)}.")
+        message = f"{shown(key) or 'an empty text'} is not a field of the init kwargs."
+        return Fault("unknown-key", (), origin, message, f"take it out; the fields are {_FIELD_NAMES}.")
     name = spellings[near]
     whose = " That is Mooncake's own spelling." if key == near != name else ""
     message = f"{shown(key)} is not a field of the init kwargs.{whose}"
