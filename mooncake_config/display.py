@@ -26,12 +26,15 @@ _NAMED_SECRET = re.compile(
 )
 
 
+_SCHEME = re.compile(r"[\s\"'`(\[{<]*[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 def masked(text: str) -> str:
     """The text with every password replaced by ``***``.
 
-    A password may itself hold ``@``, ``:``, ``/`` or ``://``, so everything from the first colon behind the scheme to
-    the last ``@`` is hidden: where it is unclear what is secret, too much is hidden rather than too little. The values
-    of names such as ``password`` and ``api_key`` are hidden too.
+    A password may itself hold ``@``, ``:``, ``/``, ``://`` or blanks, so everything from the first colon, that of a
+    leading scheme apart, to the last ``@`` is hidden: where it is unclear what is secret, too much is hidden rather
+    than too little. The values of names such as ``password`` and ``api_key`` are hidden too.
     """
     hidden = _userinfo_masked(text) if "@" in text else text
     return _NAMED_SECRET.sub(_without_value, hidden) if "=" in hidden or ":" in hidden else hidden
@@ -43,15 +46,12 @@ def _without_value(named: re.Match[str]) -> str:
 
 def _userinfo_masked(text: str) -> str:
     at = text.rfind("@")
-    scheme = text.find("://", 0, at)
-    head = text[: scheme + 3] if scheme >= 0 else ""
+    scheme = _SCHEME.match(text, 0, at)
+    head = scheme.group() if scheme else ""
     user, colon, _ = text[len(head) : at].partition(":")
     if not head and not colon:
         return text
-    if "@" in head:
-        head = _userinfo_masked(head)
-    shown_user = f"{user}:" if colon and "@" not in user else ""
-    return f"{head}{shown_user}***{text[at:]}"
+    return f"{head}{user}:***{text[at:]}" if colon and "@" not in user else f"{head}***{text[at:]}"
 
 
 def has_secret(text: str) -> bool:

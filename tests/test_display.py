@@ -1,0 +1,227 @@
+"""display: no secret, no control character and no wall of text reaches a person."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import ODD, passwords
+
+from mooncake_config.display import (
+    RAW_LIMIT,
+    escaped,
+    has_secret,
+    masked,
+    number_text,
+    raw_in_json,
+    shortened,
+    shown,
+    shown_part,
+)
+
+SCHEMES = st.sampled_from(
+    ["http://", "https://", "redis://", "etcd://", "HTTP://", "bogus+x://", "http:/", "http:", ""]
+)
+USERS = st.sampled_from(["", "u", "admin", "a%40b", "a b"])
+AROUND = st.sampled_from(
+    [
+        ("", ""),
+        ("", ":6379/0"),
+        ('"', '"'),
+        ("{metadata_server:", ":8080/metadata}"),
+        ('{"protocol": "tcp", "metadata_server": "', '/metadata"}'),
+        ("MOONCAKE_TE_META_DATA_SERVER=", ""),
+        ("etcd://10.0.0.1:2379;", ";10.0.0.3:2379"),
+        ("http://u:Zq@10.0.0.1 ", ""),
+    ]
+)
+
+
+def texts_with_password() -> st.SearchStrategy[str]:
+    """Texts with a password, whose every part holds ``Zq``, in a URL or in the half of one."""
+    return st.builds(
+        lambda around, scheme, user, password: f"{around[0]}{scheme}{user}:{password}@10.0.0.5{around[1]}",
+        AROUND,
+        SCHEMES,
+        USERS,
+        passwords(),
+    )
+
+
+@given(text=texts_with_password())
+def test_no_password_is_left(text: str) -> None:
+    """Nothing of a password is left, whatever stands in it and around it, in a text, a sentence, and a JSON answer."""
+    assert "Zq" not in masked(text)
+    assert "Zq" not in shown(text, 10_000)
+    assert "Zq" not in json.dumps(raw_in_json([{"x": text}]))
+    assert "Zq" not in json.dumps(raw_in_json(text))
+
+
+@given(text=texts_with_password(), data=st.data())
+def test_no_part_of_a_password_is_left(text: str, data: st.DataObject) -> None:
+    """A part of a text, cut anywhere, shows no more of a password than the whole."""
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    assert "Zq" not in shown_part(text[start:end], text)
+
+
+@given(text=texts_with_password())
+def test_masked_once_is_masked_for_good(text: str) -> None:
+    """Masking what is masked changes nothing, so nothing hidden is taken for a secret again."""
+    assert masked(masked(text)) == masked(text)
+    assert has_secret(text)
+    assert not has_secret(masked(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("redis://user:pass@h:6379", "redis://user:***@h:6379"),
+        ("redis://:pass@h:6379", "redis://:***@h:6379"),
+        ("http://token@h/metadata", "http://***@h/metadata"),
+        ("http://u:p@ss:w/o://rd@h", "http://u:***@h"),
+        ("http://token@h:80/a@b", "http://***@b"),
+        ("user:pass@h", "user:***@h"),
+        ("tok@h:80/x@y", "***@y"),
+        ('"http://u:p@h"', '"http://u:***@h"'),
+        ("password=geheim", "password=***"),
+        ("MC_REDIS_PASSWORD: geheim, x", "MC_REDIS_PASSWORD: ***, x"),
+        ('{"password": "a b, c", "x": 1}', '{"password": "***", "x": 1}'),
+        (r"{\"api_key\": \"a b\", \"x\": \"y\"}", r"{\"api_key\": \"***\", \"x\": \"y\"}"),
+        (r'{"secret": "a\"b", "x": 1}', '{"secret": "***", "x": 1}'),
+        ("http://h/?access_key=1234&x=2", "http://h/?access_key=***&x=2"),
+    ],
+)
+def test_secret_is_hidden(text: str, hidden: str) -> None:
+    """The password of a URL and the value of a name that says so."""
+    assert masked(text) == hidden
+    assert has_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["10.0.0.5:50051", "http://h:8080/metadata", "me@example.com", "etcd://a:1;b:2", "@", ""]
+)
+def test_text_without_secret_stays(text: str) -> None:
+    """What holds no password is left as it is."""
+    assert masked(text) == text
+    assert not has_secret(text)
+
+
+@given(text=st.one_of(st.text(), st.text(ODD)))
+def test_escaped_is_printable(text: str) -> None:
+    """Escaped text can be printed anywhere: no control, format or surrogate character, on one line."""
+    assert escaped(text).isprintable()
+    assert escaped(escaped(text)) == escaped(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\nb", r"a\nb"),
+        ("\u202e", r"\u202e"),
+        ("\udcff", r"\udcff"),
+        ("é 中", "é 中"),
+    ],
+)
+def test_escapes(text: str, printed: str) -> None:
+    """Escapes are those of Python and C; letters of any script stay."""
+    assert escaped(text) == printed
+
+
+@given(text=st.text(), limit=st.integers(1, 60))
+def test_shortened_keeps_the_limit(text: str, limit: int) -> None:
+    """Never longer than the limit; a text within it is left alone; else its beginning stays."""
+    short = shortened(text, limit)
+    assert len(short) <= limit
+    assert short == text if len(text) <= limit else text.startswith(short.partition("…")[0])
+
+
+def test_shortened_in_the_middle() -> None:
+    """Beginning and end stay, and between them stands how long the text is."""
+    assert shortened("a" * 500 + "z" * 500, 40) == "a" * 14 + "…(1,000 characters)…" + "z" * 6
+    assert shortened("abcdef", 4) == "abc…"
+
+
+@given(value=st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.text()),
+                          lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner))))  # fmt: skip
+def test_any_value_can_be_shown(value: object) -> None:
+    """A value of any kind has a sentence form, printable and short, and a form in strict JSON of no great length."""
+    assert shown(value).isprintable()
+    assert len(shown(value)) <= 80
+    raw = raw_in_json(value)
+    json.dumps(raw, allow_nan=False).encode("utf-8")
+    assert not isinstance(raw, str) or len(raw) <= RAW_LIMIT
+
+
+@given(value=st.one_of(st.none(), st.booleans(), st.integers(-(2**63) + 1, 2**63 - 1), st.text(max_size=50)))
+def test_raw_keeps_its_type(value: object) -> None:
+    """What JSON can hold, and every reader reads alike, stands in the answer as it is."""
+    raw = raw_in_json(value)
+    assert type(raw) is type(value)
+    assert isinstance(raw, str) or raw == value
+
+
+@pytest.mark.parametrize(
+    ("value", "raw"),
+    [
+        (Decimal("2E+9"), 2000000000),
+        (Decimal("1.5"), 1.5),
+        (Decimal("1E+28"), 1e28),
+        (Decimal("1E+999"), "1E+999"),
+        (Decimal("sNaN"), "sNaN"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (2**63, "9223372036854775808"),
+        ([1, None, "a"], '[1, null, "a"]'),
+        ({"a": [[[["deep"]]]]}, '{"a": [[…]]}'),
+        ("\udcff", r"\udcff"),
+    ],
+)
+def test_raw_of_odd_values(value: object, raw: object) -> None:
+    """Fractions of JSON are numbers; what JSON has no form for, and lists and objects, are text."""
+    assert raw_in_json(value) == raw
+    assert type(raw_in_json(value)) is type(raw)
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (1.5, "1.5"),
+        ("text", "text"),
+        ({"a": (1, 2)}, '{"a": [1, 2]}'),
+        ([1] * 30, f"[{'1, ' * 19}1]"),
+    ],
+)
+def test_shown(value: object, sentence: str) -> None:
+    """Values stand in a sentence as JSON, text without quotes, of long lists the beginning."""
+    assert shown(value, 200) == sentence
+
+
+def test_password_in_a_long_list() -> None:
+    """Masking comes before shortening: a password that is longer than what is shown leaves no beginning."""
+    assert "ppp" not in shown(["redis://u:" + "p" * 5000 + "@h"])
+
+
+def test_number_text_of_any_size() -> None:
+    """Numbers are written out where Python does it, else described."""
+    assert number_text(-7) == "-7"
+    assert number_text(-(10**6000)) == raw_in_json(10**6000) == "a number of about 6,000 digits"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["password" * 500, "token=" * 700, 'secret="' + "\\" * 4000, "@" * 4096, "a:" * 2000 + "@", "://" * 1365 + "@"],
+)
+def test_hostile_text_is_answered_at_once(text: str) -> None:
+    """4,096 hostile characters take no noticeable time."""
+    start = time.perf_counter()
+    shown(text)
+    assert time.perf_counter() - start < 1
