@@ -65,6 +65,7 @@ class StoreSettings(BaseSettings):
         Wiring(
             "MOONCAKE_MASTER",
             engine="master_server_addr",
+            address=True,
             agreed=True,
             has_default=False,
             unclaimed="none; it is required",
@@ -80,6 +81,7 @@ class StoreSettings(BaseSettings):
         Wiring(
             "MOONCAKE_LOCAL_HOSTNAME",
             engine="local_hostname",
+            address=True,
             node_local=True,
             from_ray=True,
             has_default=False,
