@@ -1,0 +1,190 @@
+"""The rules together: their pages, whose examples run; and examine, which makes findings of what they see."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asking import MASTER, TWO_NODES, as_text, ask, found
+
+from mooncake_config.cli import main
+from mooncake_config.findings import Severity
+from mooncake_config.process import Backend
+from mooncake_config.provenance import Origin, Source
+from mooncake_config.rules import ALL_RULES, PROCESS_RULES, examine, find_rule, node_rules, refuse_unknown_rules
+from mooncake_config.rules.rule import Rule
+
+Example = tuple[str, bool, str]
+"""Code, whether it fires, and the line."""
+
+_PRINTED = re.compile(r"\$\(seq ([0-9]+)\)")
+
+
+def examples() -> Iterator[Example]:
+    """The examples of the pages: lines of a shell, indented below ``Fires:`` and ``Silent:``."""
+    for rule in PROCESS_RULES:
+        for heading, fires in (("Fires:", True), ("Silent:", False)):
+            section = rule.page.partition(f"\n{heading}\n")[2]
+            for line in section.splitlines():
+                if not line.startswith("    "):
+                    break
+                yield rule.code, fires, line.strip()
+
+
+def run(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The JSON answer to a line of a shell: ``NAME=value … explain ARGS``. Of expansions it knows ``$(seq N)``."""
+    expanded = _PRINTED.sub(lambda match: "\n".join(map(str, range(1, int(match[1]) + 1))), line)
+    words = shlex.split(expanded)
+    at = words.index("explain")
+    for word in words[:at]:
+        name, _, value = word.partition("=")
+        monkeypatch.setenv(name, value)
+    own = words.index("--") if "--" in words else len(words)
+    main([*words[at:own], "--format", "json", *words[own:]])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "example", list(examples()), ids=lambda example: f"{example[0]}-{'fires' if example[1] else 'silent'}"
+)
+def test_page_examples(example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each example on a page fires its rule, or leaves it silent, as the page says."""
+    code, fires, line = example
+    answer = run(line, monkeypatch, capsys)
+    assert (code in [finding["code"] for finding in answer["findings"]]) is fires
+    for finding in answer["findings"]:
+        assert finding["message"].endswith("."), finding
+        assert finding["fix"].endswith("."), finding
+        assert (finding["message"] + finding["fix"]).isprintable(), finding
+
+
+@pytest.mark.parametrize("rule", PROCESS_RULES, ids=lambda rule: rule.code)
+def test_pages_are_whole(rule: Rule[object]) -> None:
+    """A page says why the rule matters and what to do, and shows a case that fires and one that does not."""
+    for heading in ("Why:", "Fix:", "Fires:\n    ", "Silent:\n    "):
+        assert f"\n{heading}" in rule.page, heading
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.code)
+def test_every_rule_has_a_reason_and_a_fix(rule: Rule[object]) -> None:
+    """Every rule has a summary that is a sentence, a reason, a fix and an example, in lines that a terminal holds."""
+    assert rule.summary.endswith(".")
+    for heading in ("Why:", "Fix:"):
+        assert f"\n{heading}" in rule.page, heading
+    assert re.search(r"^(Example|Fires):", rule.page, re.MULTILINE)
+    assert max(map(len, rule.page.splitlines())) <= 120
+    assert rule.page.replace("\n", "").isprintable()
+
+
+def test_codes_and_names_are_unique() -> None:
+    """No two rules share a code or a name, and they are listed by code."""
+    codes = [rule.code for rule in ALL_RULES]
+    assert codes == sorted(set(codes))
+    assert len({rule.name for rule in ALL_RULES}) == len(codes)
+    assert all(re.fullmatch("MC[0-4][0-9]{2}", code) for code in codes)
+
+
+def test_rules_of_a_machine_are_not_asked_about_a_process() -> None:
+    """The rules of one process and those of its machine share none, and together are all."""
+    codes = [rule.code for rule in PROCESS_RULES] + [rule.code for rule in node_rules()]
+    assert sorted(codes) == [rule.code for rule in ALL_RULES]
+
+
+@pytest.mark.parametrize("spelling", ["MC101", "mc101", "loopback-in-multi-node", "Loopback-In-Multi-Node"])
+def test_find_rule(spelling: str) -> None:
+    """A rule is found by its code and by its name, in any case."""
+    rule = find_rule(spelling)
+    assert rule is not None
+    assert rule.code == "MC101"
+
+
+def test_unknown_rule() -> None:
+    """A rule that does not exist is a wrong use, wherever it is named."""
+    assert find_rule("MC999") is None
+    with pytest.raises(ValueError, match="MC999"):
+        refuse_unknown_rules(["MC101", "MC999"])
+    with pytest.raises(ValueError, match="no-such-rule"):
+        examine(ask(), ["no-such-rule"])
+
+
+def test_worst_first() -> None:
+    """Findings come by severity, then by code."""
+    process = ask({"MC_GID_INDEX": "3", "MOONCAKE_PROTOCOL": "", "MOONCAKE_DEVICE": "a b"}, topology=TWO_NODES)
+    keys = [(finding.severity.rank, finding.code) for finding in examine(process)]
+    assert keys == sorted(keys)
+    assert len({rank for rank, _ in keys}) == 3
+
+
+def test_origin_is_the_place_of_the_first_field() -> None:
+    """A finding names the origin of the first field it is about, where the rule names no other place."""
+    process = ask({**MASTER, "MOONCAKE_LOCAL_HOSTNAME": "127.0.0.1"}, topology=TWO_NODES)
+    (finding,) = found(process, "MC101")
+    assert finding.origin == Origin(Source.ENV, "MOONCAKE_LOCAL_HOSTNAME")
+    assert finding.node is None
+
+
+def test_nobody_claims_it() -> None:
+    """A finding on a field that nobody claims names no place."""
+    (finding,) = found(ask({}), "MC100")
+    assert finding.origin is None
+
+
+def test_ignored_finding_is_gone() -> None:
+    """A finding that is ignored by code or name is gone, and no word is lost on it."""
+    process = ask({**MASTER, "MOONCAKE_LOCAL_HOSTNAME": "127.0.0.1"}, topology=TWO_NODES)
+    for name in ("MC101", "loopback-in-multi-node"):
+        codes = [finding.code for finding in examine(process, [name])]
+        assert "MC101" not in codes
+        assert "MC130" not in codes
+
+
+@pytest.mark.parametrize(
+    ("init_kwargs", "code"),
+    [
+        (as_text(protocol="rmda"), "MC027"),
+        ("{broken", "MC001"),
+        (as_text(protocol="cxl"), "MC125"),
+        (as_text(unheard_of=1), "MC004"),
+    ],
+)
+def test_ignored_in_vain(init_kwargs: str, code: str) -> None:
+    """A malformed value, and what would crash native code, stays when it is ignored, and one info says why."""
+    findings = examine(ask(MASTER, init_kwargs), [code, code.lower()])
+    assert code in [finding.code for finding in findings]
+    (vain,) = (finding for finding in findings if finding.code == "MC130")
+    assert vain.severity is Severity.INFO
+    assert code in vain.message
+
+
+def test_ignored_where_nothing_is_found() -> None:
+    """Ignoring a rule that finds nothing is no news."""
+    assert examine(ask(), ["missing-master"]) == ()
+
+
+def test_required_master_cannot_be_ignored() -> None:
+    """The missing master stays, whatever is ignored."""
+    (finding,) = found(ask({}), "MC100", ["missing-master"])
+    assert finding.severity is Severity.ERROR
+
+
+def test_ray_backend_softens() -> None:
+    """With Ray's object store no finding is more than a warning, and a missing master is none."""
+    process = ask({"MOONCAKE_LOCAL_HOSTNAME": "0.0.0.0"}, "{broken", backend=Backend.RAY, topology=TWO_NODES)
+    findings = examine(process)
+    assert {finding.code: finding.severity for finding in findings} == {
+        "MC001": Severity.WARNING,
+        "MC040": Severity.WARNING,
+    }
+
+
+def test_findings_pickle() -> None:
+    """Findings cross a process border as they are."""
+    findings = examine(ask({"MOONCAKE_PROTOCL": "tcp"}, topology=TWO_NODES))
+    assert findings
+    assert pickle.loads(pickle.dumps(findings)) == findings
