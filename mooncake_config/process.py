@@ -20,6 +20,8 @@ from mooncake_config.topology import Role, Topology
 
 Value = int | str | None
 
+_READ = frozenset(spec.wiring.variable for spec in FIELDS)
+
 
 class Backend(str, Enum):
     """The rollout object store of a job."""
@@ -70,6 +72,11 @@ class Process:
         """Each endpoint that an address field holds, with the field's name; taken apart once for all rules."""
         addresses = ((spec.name, self.text(spec.name)) for spec in FIELDS if spec.wiring.address)
         return tuple((name, endpoint) for name, address in addresses if address for endpoint in endpoints_of(address))
+
+    @cached_property
+    def unread_variables(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts of the variables that concern Mooncake and are no value here, by name."""
+        return tuple(sorted(item for item in self.variables.variables.items() if item[0] not in _READ))
 
     @property
     def own_endpoint(self) -> Endpoint | None:

@@ -133,7 +133,8 @@ def resolve_process(
     reading = read_init_kwargs(init_kwargs)
     node = NodeAddress(topology.node_ip) if topology.node_ip else find_node_address()
     shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
-    sources = _ordered_sources(World(reading.claims, environment, node))
+    related = Environment(related_variables(environment.variables), environment.spots)
+    sources = _ordered_sources(World(reading.claims, related, node))
     ledger = stack(source.claims for source in sources)
     settings, values, malformed = _validate(sources, ledger)
     process = Process(
@@ -144,7 +145,7 @@ def resolve_process(
         ledger=ledger,
         values=values,
         faults=(*faults, *reading.faults, *_empty_claims(ledger), *malformed, *rank_faults),
-        variables=Environment(related_variables(environment.variables), environment.spots),
+        variables=related,
         node=node,
     )
     return process, settings

@@ -86,7 +86,8 @@ def _parse_text(text: str) -> int:
     if match is None:
         raise _why_unreadable(text)
     multiplier = _MULTIPLIERS[(match["unit"] or "").lower()]
-    size = Fraction(match["number"]) * multiplier
+    number = match["number"]
+    size = (int(number) if number.isdigit() else Fraction(number)) * multiplier
     if size.denominator == 1:
         return int(size)
     if multiplier == 1:

@@ -86,6 +86,7 @@ _LINK = re.compile(
 _LINK_URL = re.compile(r"(?:tcp|udp|sctp)://.+")
 _NOT_THE_MASTER = re.compile(r"META|ETCD|REDIS|METRIC|HTTP|PROMETHEUS|GRAFANA|^(?!.*MASTER).*(?:STORE|CLIENT)")
 
+_OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN))
 _RELATED_STARTS = ("MOONCAKE", "mooncake", "Mooncake", "MoonCake", "MC_", "mc_")
 
 
@@ -97,7 +98,7 @@ def related_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: environ[name]
         for name in environ
-        if name.startswith(_RELATED_STARTS) or name.endswith(_TAILS) or name in _BARE_NAMES or name in FOREIGN
+        if name.startswith(_RELATED_STARTS) or name.endswith(_TAILS) or name in _OTHER_NAMES
     }
 
 

@@ -201,7 +201,7 @@ def nothing_contributed(process: Process) -> Iterator[Problem]:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=0 explain --num-nodes 1 --role driver
     """
     if process.contributes_segment and process.size("global_segment_size") == 0:
-        message = "this process should contribute a segment and contributes 0 bytes; without any, every put fails (-200)."
+        message = "this process should contribute a segment and contributes 0 bytes; without any, puts fail (-200)."
         yield Problem(("global_segment_size",), message, 'write a size such as "8gb".')
 
 

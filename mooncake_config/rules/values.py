@@ -59,9 +59,10 @@ def not_an_object() -> None:
 
 @reported_by_reading("MC003")
 def unreadable_file() -> None:
-    """The file behind @ cannot be read.
+    """The file behind @, or standard input, cannot be read.
 
-    Sees a path that does not exist on this node, a directory, a pipe, bytes that are not UTF-8, more than 4 MiB.
+    Sees a path that does not exist on this node, a directory, a pipe, bytes that are not UTF-8, more than 2 MiB, and
+    standard input that does not end within 10 seconds.
 
     Why: without the file every field in it would silently fall back.
 
@@ -221,7 +222,7 @@ def text_too_long() -> None:
     Fix: write the value alone.
 
     Fires:
-        MOONCAKE_MASTER=@LONG@ explain --num-nodes 1
+        MOONCAKE_MASTER="$(seq 2000)" explain --num-nodes 1
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
@@ -660,7 +661,7 @@ def long_decimal_size(process: Process) -> Iterator[Problem]:
     """
     for name, claim in _winners(process):
         size = process.size(name)
-        if size is None or not isinstance(claim.raw, str):
+        if size is None or not isinstance(claim.raw, str) or "." not in claim.raw:
             continue
         fraction = re.match(r"\s*[0-9]+\.([0-9]*?)0*[^0-9]*$", claim.raw)
         if fraction and len(fraction[1]) > 3:

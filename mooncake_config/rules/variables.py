@@ -44,15 +44,15 @@ def unread_variable(process: Process) -> Iterator[Problem]:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
     variables = process.variables.variables
-    for name in sorted(variables):
-        meant = meant_by(name, variables[name])
+    for name, value in process.unread_variables:
+        meant = meant_by(name, value)
         if meant is None or (is_bare(name) and variables.get(meant, "").strip()):
             continue
         spec = _BY_VARIABLE[meant]
         case = " (names are case-sensitive)" if name.upper() == meant else ""
         message = f"{shown(name)} is set, and nothing reads it{case}; the variable is {meant}."
         fix = f"export {meant} instead, or unset {shown(name)}."
-        weight = _weight(process, name, variables[name].strip(), spec.name)
+        weight = _weight(process, name, value.strip(), spec.name)
         yield Problem((spec.name,), message, fix, weight, process.variables.origin(name))
 
 
@@ -90,15 +90,18 @@ def variable_of_another_tool(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOG=mooncake.log explain --num-nodes 1
     """
-    given = any(claim.origin.source is Source.CLI for claims in process.ledger.claims.values() for claim in claims)
-    for name in sorted(process.variables.variables):
+    for name, _ in process.unread_variables:
         about = FOREIGN.get(name) or FOREIGN_SWITCHES.get(name)
         if about is None:
             continue
-        handed_on = name == "MOONCAKE_STORE_INIT_KWARGS" and given
+        handed_on = name == "MOONCAKE_STORE_INIT_KWARGS" and _has_init_kwargs(process)
         weight = Severity.INFO if handed_on or name in FOREIGN_SWITCHES else None
         message = f"{name} is set and is not read here: {about}."
         yield Problem((), message, _fix_for(name), weight, process.variables.origin(name))
+
+
+def _has_init_kwargs(process: Process) -> bool:
+    return any(claim.origin.source is Source.CLI for claims in process.ledger.claims.values() for claim in claims)
 
 
 def _fix_for(name: str) -> str:
@@ -124,7 +127,7 @@ def unknown_variable(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_HOST_ID=node-7 explain --num-nodes 1
     """
-    for name, value in sorted(process.variables.variables.items()):
+    for name, value in process.unread_variables:
         if name.startswith("MOONCAKE_") and not _is_explained(name, value):
             message = f"{shown(name)} is set, and neither this library nor Mooncake is known to read it."
             fix = f"the variables that are read are {', '.join(sorted(READ))}."
@@ -161,20 +164,17 @@ def engine_variable_overrides(process: Process) -> Iterator[Problem]:
     Silent:
         MC_FORCE_TCP=1 MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
     """
-    variables = process.variables.variables
-    for name in sorted(variables):
-        found = _contradiction(process, name)
+    for name, value in process.unread_variables:
+        found = _contradiction(process, name, value)
         if found:
             about, message = found
             fix = f"unset {name}, or change the field to agree with it."
-            yield Problem(
-                about, f"{name}={shown(variables[name])} {message}.", fix, origin=process.variables.origin(name)
-            )
+            yield Problem(about, f"{name}={shown(value)} {message}.", fix, origin=process.variables.origin(name))
 
 
-def _contradiction(process: Process, name: str) -> _Contradiction:
+def _contradiction(process: Process, name: str, value: str) -> _Contradiction:
     look = _LOOKS.get(name)
-    return look(process, process.variables.variables[name].strip()) if look else None
+    return look(process, value.strip()) if look else None
 
 
 def _own_ip(process: Process) -> str | None:
@@ -273,13 +273,12 @@ def engine_variable(process: Process) -> Iterator[Problem]:
     Silent:
         MC_LOG_LEVEL=INFO explain --num-nodes 1
     """
-    variables = process.variables.variables
-    names = [name for name in sorted(variables) if name in _TELLING and _contradiction(process, name) is None]
-    if names:
-        listed = ", ".join(f"{name}={shown(variables[name], 40)}" for name in names)
+    told = [item for item in process.unread_variables if item[0] in _TELLING and _contradiction(process, *item) is None]
+    if told:
+        listed = ", ".join(f"{name}={shown(value, 40)}" for name, value in told)
         message = f"the engine reads these itself, whatever is resolved here: {listed}."
         fix = "nothing, if they are meant; keep them equal on all nodes."
-        yield Problem((), message, fix, origin=process.variables.origin(names[0]))
+        yield Problem((), message, fix, origin=process.variables.origin(told[0][0]))
 
 
 _TELLING = frozenset(
@@ -335,7 +334,7 @@ def setting_without_variable(process: Process) -> Iterator[Problem]:
     Silent:
         explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": "64mb"}'
     """
-    for name in sorted(process.variables.variables):
+    for name, _ in process.unread_variables:
         if name in ELSEWHERE:
             about = tuple(spec.name for spec in FIELDS if ELSEWHERE[name].startswith(spec.name))
             message = f"{name} is set, and no variable gives that setting."
