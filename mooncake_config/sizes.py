@@ -47,13 +47,15 @@ def parse_size(raw: object) -> int:
     Raises:
         Malformed: another type, another form, a negative size or a fraction of a byte.
     """
-    if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal, str)):
+    if isinstance(raw, str):
+        return _parse_text(text_of(raw, EXAMPLE))
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
         raise Malformed(
             "wrong-type",
             f"{shown(raw)} is {kind_of(raw)}, and this field takes a size.",
             f'write "{EXAMPLE}" or a whole number of bytes.',
         )
-    return _parse_text(text_of(raw, EXAMPLE)) if isinstance(raw, str) else _parse_number(raw)
+    return _parse_number(raw)
 
 
 def parse_positive_size(raw: object) -> int:
@@ -66,11 +68,12 @@ def parse_positive_size(raw: object) -> int:
 
 def _parse_number(raw: int | float | Decimal) -> int:
     if not _is_finite(raw):
-        raise Malformed("unreadable-size", f"{raw} is not a size.", f'write "{EXAMPLE}".')
+        raise Malformed("unreadable-size", f"{raw} is not a size.", f'write a size such as "{EXAMPLE}".')
     if raw < 0:
         raise _negative(raw)
     if raw >= 10**DIGITS_LIMIT:
-        raise Malformed("unreadable-size", f"{shown(raw, 40)} is more bytes than exist.", f'write "{EXAMPLE}".')
+        message = f"{shown(raw, 40)} is more bytes than exist."
+        raise Malformed("unreadable-size", message, f'write a size such as "{EXAMPLE}".')
     if raw != int(raw):
         raise _fraction_without_unit(str(raw))
     return int(raw)
