@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 
 from mooncake_config.damage import refuse_damage, text_of, whole
 from mooncake_config.display import masked, shown
@@ -74,18 +73,18 @@ class Endpoint:
 
     host: str
     port: int | None
+    ip: IPAddress | None = field(init=False, repr=False, compare=False)
+    """The IP that the host spells, None for a name."""
 
-    @cached_property
-    def ip(self) -> IPAddress | None:
-        """The IP that the host spells, None for a name."""
-        return ip_of(self.host)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ip", ip_of(self.host))
 
-    @cached_property
+    @property
     def is_loopback(self) -> bool:
         """Whether, by its text alone, it reaches only the machine that uses it."""
         return is_loopback(self.host) if self.ip is None else self.ip.is_loopback
 
-    @cached_property
+    @property
     def is_wildcard(self) -> bool:
         """Whether it is the address to listen on everywhere."""
         return self.ip is not None and self.ip.is_unspecified
@@ -174,10 +173,12 @@ def ip_of(host: str) -> IPAddress | None:
     """
     bare = host.strip("[]").partition("%")[0].rstrip(".")
     try:
-        ip = ip_address(bare)
+        if ":" in bare:
+            ip = IPv6Address(bare)
+            return ip.ipv4_mapped or ip
+        return IPv4Address(bare) if bare[:1].isdigit() else None
     except ValueError:
         return _inet_aton(bare)
-    return (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
 
 
 def _inet_aton(text: str) -> IPv4Address | None:

@@ -74,6 +74,8 @@ def parse_device_name(raw: object) -> str:
         Malformed: no text, or a damaged one.
     """
     text = text_of(raw, "mlx5_0")
+    if not text:
+        return text
     refuse_damage(text, "mlx5_0")
     if any(bracket in text for bracket in "{}[]"):
         raise Malformed(

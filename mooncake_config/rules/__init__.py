@@ -120,9 +120,7 @@ def _process_findings(process: Process) -> list[Finding]:
 
 def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> Iterator[Finding]:
     """What the rules see in a subject, as findings; origins come from the process's ledger."""
-    for rule in rules:
-        for problem in rule.see(subject):
-            yield _finding(rule, problem, process)
+    return (_finding(rule, problem, process) for rule in rules for problem in rule.see(subject))
 
 
 def settle(findings: Iterable[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:
