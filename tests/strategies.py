@@ -69,6 +69,35 @@ def passwords() -> st.SearchStrategy[str]:
     return st.lists(part, max_size=4).map(lambda parts: "Zq" + "Zq".join(parts) + "Zq")
 
 
+_BEFORE_AND_BEHIND = st.sampled_from(
+    [
+        ("", ""),
+        ("", ":6379/0"),
+        ('"', '"'),
+        ("{metadata_server:", ":8080/metadata}"),
+        ('{"protocol": "tcp", "metadata_server": "', '/metadata"}'),
+        ("MOONCAKE_TE_META_DATA_SERVER=", ""),
+        ("etcd://10.0.0.1:2379;", ";10.0.0.3:2379"),
+        ("http://u:Zq@10.0.0.1 ", ""),
+    ]
+)
+
+
+def texts_with_password() -> st.SearchStrategy[str]:
+    """Texts with a password, whose every part holds ``Zq``, in a URL or in the half of one."""
+    schemes = st.sampled_from(
+        ["http://", "https://", "redis://", "etcd://", "HTTP://", "bogus+x://", "http:/", "http:", ""]
+    )
+    users = st.sampled_from(["", "u", "admin", "a%40b", "a b"])
+    return st.builds(
+        lambda around, scheme, user, password: f"{around[0]}{scheme}{user}:{password}@10.0.0.5{around[1]}",
+        _BEFORE_AND_BEHIND,
+        schemes,
+        users,
+        passwords(),
+    )
+
+
 def addresses() -> st.SearchStrategy[str]:
     """Addresses of every scheme that Mooncake knows, and of some that it does not."""
     scheme = st.sampled_from(["", "http://", "https://", "etcd://", "redis://", "k8s://", "HTTP://", "ftp://", "://"])

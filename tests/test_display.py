@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import ODD, passwords
+from strategies import ODD, texts_with_password
 
 from mooncake_config.display import (
     RAW_LIMIT,
@@ -23,34 +23,6 @@ from mooncake_config.display import (
     shown,
     shown_part,
 )
-
-SCHEMES = st.sampled_from(
-    ["http://", "https://", "redis://", "etcd://", "HTTP://", "bogus+x://", "http:/", "http:", ""]
-)
-USERS = st.sampled_from(["", "u", "admin", "a%40b", "a b"])
-AROUND = st.sampled_from(
-    [
-        ("", ""),
-        ("", ":6379/0"),
-        ('"', '"'),
-        ("{metadata_server:", ":8080/metadata}"),
-        ('{"protocol": "tcp", "metadata_server": "', '/metadata"}'),
-        ("MOONCAKE_TE_META_DATA_SERVER=", ""),
-        ("etcd://10.0.0.1:2379;", ";10.0.0.3:2379"),
-        ("http://u:Zq@10.0.0.1 ", ""),
-    ]
-)
-
-
-def texts_with_password() -> st.SearchStrategy[str]:
-    """Texts with a password, whose every part holds ``Zq``, in a URL or in the half of one."""
-    return st.builds(
-        lambda around, scheme, user, password: f"{around[0]}{scheme}{user}:{password}@10.0.0.5{around[1]}",
-        AROUND,
-        SCHEMES,
-        USERS,
-        passwords(),
-    )
 
 
 @given(text=texts_with_password())
