@@ -55,14 +55,14 @@ def check_process(process: Process, ignore: Collection[str] = (), *, root: Path 
     return _examined(Node(process, host, probes), ignore)
 
 
-def check_before_opening(process: Process, ignore: Collection[str] = ()) -> CheckResult:
+def check_before_opening(process: Process, ignore: Collection[str] = (), *, root: Path = ROOT) -> CheckResult:
     """The part of :func:`check_process` that a store asks before native code. It starts no child process.
 
     Raises:
         ValueError: ``ignore`` names a rule that does not exist.
     """
     refuse_unknown_rules(ignore)
-    return _examined(Node(process, read_host(), probe_endpoints(process)), ignore)
+    return _examined(Node(process, read_host(root), probe_endpoints(process)), ignore)
 
 
 def check_dry_setup(

@@ -34,16 +34,21 @@ def unknown_name(node: Node) -> Iterator[Problem]:
     for name in _ENDPOINT_FIELDS:
         answers = node.probes.of(name)
         for answer in answers:
-            if answer.outcome in _NO_NAME:
+            if answer.outcome in _NO_NAME and not _is_known_there(node, answer):
                 message = f"{shown(answer.host)}, where {_SPEAKERS[name]} should be, {answer}."
                 fix = "correct the name, make it known on every node (DNS, /etc/hosts), or write the IP."
                 yield Problem((name,), message, fix, _weight(answers))
     for answer in node.probes.of("local_hostname"):
-        if answer.outcome in _NO_NAME and not (node.host.is_copy and node.host.mapped(answer.host)):
+        if answer.outcome in _NO_NAME and not _is_known_there(node, answer):
             certain = node.several_nodes and not node.host.is_copy
             message = f"{shown(answer.host)}, which this client advertises, {answer} on this machine."
             fix = "write this node's IP on the data network, or make the name known on every node."
             yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
+
+
+def _is_known_there(node: Node, answer: Answer) -> bool:
+    """Whether the host that was copied away has the name in its own table."""
+    return node.host.is_copy and bool(node.host.mapped(answer.host))
 
 
 @rule("MC301", Severity.ERROR)
@@ -131,7 +136,7 @@ def not_a_master(node: Node) -> Iterator[Problem]:
     address = node.process.text("master_server_address") or ""
     healthy = _HEALTHY.get(scheme_of(address), ())
     for answer in node.probes.of("master_server_address"):
-        if answer.outcome in _SPEAKING and answer.outcome not in healthy:
+        if answer.outcome in (Outcome.MASTER, *_SPEAKING) and answer.outcome not in healthy:
             message = f"{_target(answer)} {answer}, so it is not {_wanted(address)}."
             yield Problem(("master_server_address",), message, _other_fix(answer, address))
 
@@ -144,7 +149,6 @@ _SPEAKING = (
     Outcome.HTTP2,
     Outcome.REDIS,
     Outcome.TLS,
-    Outcome.TLS_FAILED,
     Outcome.OTHER,
 )
 _HEALTHY: dict[str | None, tuple[Outcome, ...]] = {
@@ -246,8 +250,6 @@ def not_a_metadata_server(node: Node) -> Iterator[Problem]:
     for answer in node.probes.of("metadata_server"):
         healthy = (Outcome.METADATA,) if scheme in ("http", "https") else _HEALTHY.get(scheme, ())
         if answer.outcome in (*_SPEAKING, Outcome.MASTER, Outcome.SILENT) and answer.outcome not in healthy:
-            if answer.outcome is Outcome.TLS_FAILED:
-                continue
             said = "closes on HTTP, as a master's RPC port does" if answer.outcome is Outcome.MASTER else str(answer)
             message = f"{_target(answer)} {said}, and not as a metadata server."
             fix = (
@@ -265,5 +267,6 @@ def _target(answer: Answer) -> str:
 
 def _weight(answers: tuple[Answer, ...]) -> Severity | None:
     """A warning as long as another endpoint of a list can be connected to."""
-    alive = any(answer.outcome not in (*_NO_NAME, *_NO_CONNECTION) for answer in answers)
+    dead = (*_NO_NAME, *_NO_CONNECTION, Outcome.TLS_FAILED)
+    alive = any(answer.outcome not in dead for answer in answers)
     return Severity.WARNING if alive else None

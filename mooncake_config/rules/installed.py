@@ -114,7 +114,7 @@ def _remedy(text: str, lacking: object) -> str:
     if lacking:
         return f"install the Python package that has the module {shown(str(lacking))}"
     library = re.search(r"(lib[\w+-]+?)\.so[.\d]*", text)
-    if re.search(r"GLIBCXX?_|CXXABI_", text):
+    if re.search(r"GLIBC(XX)?_|CXXABI_", text):
         return (
             "the wheel was built for a newer C or C++ library than this system has: use a newer distribution or image"
         )
