@@ -35,6 +35,8 @@ STDIN_SECONDS = 10.0
 FAULTS_LIMIT = 20
 """Unknown keys that are reported one by one."""
 
+_STANDARD_INPUT = Origin(Source.CLI, "standard input")
+
 InitKwargs = str | Mapping[str, object] | None
 
 
@@ -135,23 +137,30 @@ def _way_to_a_file(path: str) -> str:
 
 
 def _read_standard_input() -> Reading:
-    origin = Origin(Source.CLI, "standard input")
     try:
         descriptor = sys.stdin.fileno()
-        data = read_descriptor(descriptor, STDIN_SECONDS)
-    except (
-        AttributeError,
-        OSError,
-        ValueError,
-    ) as error:  # None, closed, or replaced by something without a descriptor
-        message = f"standard input cannot be read: {shown(str(error), RAW_LIMIT)}."
-        return _refused("unreadable-file", origin, message, f"pass the object itself, such as '{EXAMPLE}', or @FILE.")
-    if data is None:
-        message = f"standard input did not end within {STDIN_SECONDS:.0f} s."
+    except (AttributeError, OSError, ValueError):  # None, closed, or replaced by something without a descriptor
         return _refused(
-            "unreadable-file", origin, message, "close it behind the JSON (Ctrl-D at a terminal), or pass @FILE."
+            "unreadable-file",
+            _STANDARD_INPUT,
+            "this process has no standard input.",
+            f"pass the object itself, such as '{EXAMPLE}', or @FILE.",
         )
-    return _read_bytes(data, origin)
+    return read_stream(descriptor, STDIN_SECONDS)
+
+
+def read_stream(descriptor: int, seconds: float) -> Reading:
+    """The claims and faults of the JSON that standard input holds, which may take so long to end."""
+    try:
+        data = read_descriptor(descriptor, seconds)
+    except (OSError, ValueError) as error:
+        message, fix = f"standard input cannot be read: {shown(str(error))}.", "pass @FILE."
+        return _refused("unreadable-file", _STANDARD_INPUT, message, fix)
+    if data is None:
+        message = f"standard input did not end within {seconds:g} s."
+        fix = "close it behind the JSON (Ctrl-D at a terminal), or pass @FILE."
+        return _refused("unreadable-file", _STANDARD_INPUT, message, fix)
+    return _read_bytes(data, _STANDARD_INPUT)
 
 
 def read_descriptor(descriptor: int, seconds: float) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -34,8 +34,9 @@ class Backend(str, Enum):
 class Process:
     """One process of the job: who it is, every claim on its settings, and the values that hold.
 
-    ``values`` has each field's validated value, None where it is malformed or nobody claims it. ``variables`` holds
-    the environment variables whose names concern Mooncake, and no others.
+    ``values`` has each field's validated value, None where it is malformed or nobody claims it; passwords stand in it
+    in clear, so no repr shows it. ``variables`` holds the environment variables whose names concern Mooncake, and no
+    others.
     """
 
     backend: Backend
@@ -43,7 +44,7 @@ class Process:
     topology: Topology
     replica_num: int
     ledger: Ledger
-    values: Mapping[str, Value]
+    values: Mapping[str, Value] = field(repr=False)
     faults: tuple[Fault, ...]
     variables: Environment
     node: NodeAddress

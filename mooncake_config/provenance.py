@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mooncake_config.display import shown
+
 
 class Source(str, Enum):
     """A kind of place that can make a claim."""
@@ -38,6 +40,10 @@ class Claim:
     def is_empty(self) -> bool:
         """Whether this is no claim at all: null or blank text. Zero is a claim."""
         return self.raw is None or (isinstance(self.raw, str) and not self.raw.strip())
+
+    def __repr__(self) -> str:
+        """The raw value as it is shown to people, since a repr ends in logs: without a password, and not endless."""
+        return f"Claim(raw={shown(self.raw)!r}, origin={self.origin!r})"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from mooncake_config.damage import TEXT_LIMIT
+from mooncake_config.display import RAW_LIMIT, shown
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.ray_node import NodeAddress, find_node_address
 
@@ -116,8 +117,13 @@ class Environment:
     spots: Mapping[str, str] = field(default_factory=dict)
 
     def origin(self, name: str) -> Origin:
-        """Where a person edits this variable."""
-        return Origin(Source.ENV, self.spots.get(name, name))
+        """Where a person edits this variable. A name that no shell would take is given as it can be shown."""
+        spot = self.spots.get(name, name)
+        return Origin(Source.ENV, spot if name.isidentifier() and len(name) < RAW_LIMIT else shown(spot, RAW_LIMIT))
+
+    def __repr__(self) -> str:
+        """The names alone: what variables hold is nobody's business in a log."""
+        return f"Environment({', '.join(shown(name) for name in sorted(self.variables))})"
 
 
 def real_environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -307,7 +307,7 @@ def test_message_for_another_place() -> None:
 
 # Laws: each mechanism, applied to any init kwargs, is named.
 
-FIELDS = {
+FIELDS: dict[str, st.SearchStrategy[object]] = {
     "protocol": st.sampled_from(["tcp", "rdma"]),
     "master_server_address": st.sampled_from(["10.0.0.5:50051", "head:50051", "etcd://a:2379;b:2379"]),
     "local_hostname": st.sampled_from(["10.0.0.7", "node-7", "fd00::7"]),
