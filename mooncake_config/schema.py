@@ -8,11 +8,13 @@ where they stand inline. Draft 7 is what editors complete for; ``patternErrorMes
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from mooncake_config.findings import Severity
+from mooncake_config.host import Host
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Source
 from mooncake_config.settings import FIELDS
@@ -73,7 +75,7 @@ def _elsewhere(spec: FieldSpec, code: str) -> str:
 
 def explain_schema() -> Schema:
     """The schema of the JSON answer of ``explain``, and of ``check``, which adds ``host`` and ``probes``."""
-    fields = _object({spec.name: _field_answer(spec) for spec in FIELDS}, "Every field, in the order of the table.")
+    settings = _object({spec.name: _field_answer(spec) for spec in FIELDS}, "Every field, in the order of the table.")
     # Over Ray nothing is handed to Mooncake, and with an error standing nothing is either.
     nothing_handed = {"properties": {"setup": {"type": "null"}}}
     by_ray = {"properties": {"backend": {"const": Backend.RAY.value}}}
@@ -89,7 +91,7 @@ def explain_schema() -> Schema:
                 "backend": _one_of(Backend, "The rollout object store."),
                 "process": _process_answer(),
                 "topology": _topology_answer(),
-                "fields": fields,
+                "fields": settings,
                 "replica_num": {"type": "integer", "description": "Memory replicas of each object."},
                 "setup": _setup_answer(),
                 "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
@@ -102,12 +104,8 @@ def explain_schema() -> Schema:
             "One process of a job: its settings, where each came from, and what was found.",
             {
                 "memory_per_node": _count(0, "Bytes that all Store clients of a training node reserve; null: unknown."),
-                "host": {"type": "object", "description": "Facts of this machine, from check; unknown ones are null."},
-                "probes": {
-                    "type": "array",
-                    "items": {"type": "object"},
-                    "description": "What check asked, and the answers.",
-                },
+                "host": _object({fact.name: {} for fact in fields(Host)}, "From check: this machine; unknown is null."),
+                "probes": {"type": "array", "items": _probe_answer(), "description": "From check: what was asked."},
             },
         ),
         "allOf": [
@@ -206,6 +204,16 @@ def _finding_answer() -> Schema:
         "fix": {"type": "string", "minLength": 1, "description": "The way out."},
     }
     return _object(answer, "What one rule saw.")
+
+
+def _probe_answer() -> Schema:
+    answer = {
+        "what": {"type": "string", "description": "The kind of question, or the field whose address was asked."},
+        "target": {"type": "string", "description": "Who was asked."},
+        "answer": {"type": "string", "description": "The answer, in words."},
+        "seconds": {"type": "number", "minimum": 0, "description": "How long it took."},
+    }
+    return _object(answer, "One question to this machine or to an endpoint.")
 
 
 _SCHEMAS = {

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 from strategies import edited, field_texts, json_values
 
+from mooncake_config.check import check_before_opening
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Source
-from mooncake_config.report import explain_document
+from mooncake_config.report import check_document, explain_document
 from mooncake_config.resolve import resolve_process
 from mooncake_config.rules import examine
 from mooncake_config.schema import explain_schema, init_kwargs_schema, schema_text, stale_schemas, write_schemas
@@ -237,10 +238,14 @@ def test_a_good_answer_is_valid() -> None:
 
 
 def test_what_check_adds_is_valid() -> None:
-    """check adds host and probes; a finding may name its node."""
-    answer = explain_document(*resolved("{}"))
-    answer["findings"] = [*answer["findings"], _FINDING | {"node": "10.0.0.7"}]
-    EXPLAIN.validate(answer | {"host": {"memory": None}, "probes": [{"seconds": 0.1}]})
+    """check adds the facts of this host and what it asked; a finding may name its node."""
+    dead = {"MOONCAKE_MASTER": "127.0.0.1:1", "MOONCAKE_PROTOCOL": "tcp"}
+    answer = json.loads(json.dumps(check_document(check_before_opening(resolved("{}", variables=dead)[0]))))
+    assert answer["probes"][0]["what"] == "master_server_address"
+    EXPLAIN.validate(answer)
+    EXPLAIN.validate(answer | {"findings": [_FINDING | {"node": "10.0.0.7"}]})
+    assert not EXPLAIN.is_valid(answer | {"host": {}})
+    assert not EXPLAIN.is_valid(answer | {"probes": [{}]})
 
 
 _FINDING: dict[str, object] = {
