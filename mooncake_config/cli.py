@@ -36,7 +36,7 @@ from mooncake_config.report import (
     rule_document,
 )
 from mooncake_config.resolve import resolve_process
-from mooncake_config.rules import ALL_RULES, examine, find_rule, refuse_unknown_rules
+from mooncake_config.rules import examine, find_rule, refuse_unknown_rules
 from mooncake_config.sources import Environment, real_environment
 from mooncake_config.topology import Role, Topology
 
@@ -305,6 +305,8 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _rule(options: argparse.Namespace) -> int:
+    from mooncake_config.rules import ALL_RULES
+
     chosen = find_rule(options.name) if options.name is not None else None
     if options.name is not None and chosen is None:
         raise ValueError(f"there is no rule {options.name!r}; `mooncake-config rule` lists them")
