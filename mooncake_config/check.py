@@ -68,7 +68,7 @@ def check_before_opening(process: Process, ignore: Collection[str] = (), *, root
 def check_dry_setup(
     result: CheckResult, ignore: Collection[str] = (), *, seconds: float = SETUP_SECONDS
 ) -> CheckResult:
-    """The result with a real setup tried in a child process, where no error stands; with one, the result as it is.
+    """The result with a real setup tried in a child process, where no error stands; with one it would crash or hang.
 
     Args:
         seconds: how long the child may take.
@@ -76,10 +76,14 @@ def check_dry_setup(
     Raises:
         ValueError: ``ignore`` names a rule that does not exist.
     """
-    if result.has_error or result.node.process.backend is not Backend.MOONCAKE:
-        return result
-    probes = replace(result.node.probes, setup=dry_setup(result.node.process, seconds))
-    return _examined(replace(result.node, probes=probes), ignore)
+    node, probes = result.node, result.node.probes
+    if node.process.backend is not Backend.MOONCAKE:
+        probes = replace(probes, no_setup="the backend is ray")
+    elif result.has_error:
+        probes = replace(probes, no_setup="an error stands")
+    else:
+        probes = replace(probes, setup=dry_setup(node.process, seconds))
+    return _examined(replace(node, probes=probes), ignore)
 
 
 def _examined(node: Node, ignore: Collection[str]) -> CheckResult:

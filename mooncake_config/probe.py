@@ -22,11 +22,12 @@ _GRACE = 0.5
 
 @dataclass(frozen=True)
 class Probes:
-    """All live facts of one host. What was not asked is empty or None."""
+    """All live facts of one host. What was not asked is empty or None; ``no_setup`` says why no dry setup was tried."""
 
     answers: tuple[Answer, ...] = ()
     installed: Installed | None = None
     setup: Trial | None = None
+    no_setup: str = ""
 
     def of(self, field: str) -> tuple[Answer, ...]:
         """The answers about one setting."""
@@ -35,7 +36,7 @@ class Probes:
     def facts(self) -> list[dict[str, object]]:
         """What was asked, of whom, the answer, and the seconds it took."""
         answers = [_fact(item.field, item.target, str(item), item.seconds) for item in self.answers]
-        return [*answers, *_installed_facts(self.installed), *_setup_facts(self.setup)]
+        return [*answers, *_installed_facts(self.installed), *_setup_facts(self)]
 
 
 def probe(process: Process) -> Probes:
@@ -110,9 +111,12 @@ def import_words(trial: Trial) -> str:
     return "lacks names" if trial.told("lacks") else "works"
 
 
-def _setup_facts(trial: Trial | None) -> Iterator[dict[str, object]]:
-    if trial is not None:
-        yield _fact("dry setup", "MooncakeDistributedStore.setup", setup_words(trial), trial.seconds)
+def _setup_facts(probes: Probes) -> Iterator[dict[str, object]]:
+    what, target = "dry setup", "MooncakeDistributedStore.setup"
+    if probes.setup is not None:
+        yield _fact(what, target, setup_words(probes.setup), probes.setup.seconds)
+    elif probes.no_setup:
+        yield _fact(what, target, f"not tried: {probes.no_setup}", 0.0)
 
 
 def setup_words(trial: Trial) -> str:

@@ -160,7 +160,9 @@ def test_no_dry_setup_beside_an_error() -> None:
     """Where an error stands no setup is tried: it would crash or hang."""
     result = check_before_opening(process({**LOOPBACK, "MOONCAKE_MASTER": f"127.0.0.1:{dead_port()}"}, ip="127.0.0.1"))
     assert result.has_error
-    assert check_dry_setup(result) is result
+    asked = check_dry_setup(result)
+    assert asked.findings == result.findings
+    assert asked.probe_facts[-1]["answer"] == "not tried: an error stands"
 
 
 def test_errors_of_process_and_machine_together() -> None:
@@ -195,7 +197,7 @@ def test_backend_ray() -> None:
     result = check_process(of)
     assert result.probe_facts == []
     assert not [code for code in codes(result.findings) if code >= "MC2"]
-    assert check_dry_setup(result) is result
+    assert [fact["answer"] for fact in check_dry_setup(result).probe_facts] == ["not tried: the backend is ray"]
 
 
 def test_copied_host(tmp_path: Path) -> None:
