@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from mooncake_config.addresses import ip_of, is_loopback
+from mooncake_config.addresses import P2P, ip_of, is_loopback
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
@@ -22,6 +22,7 @@ DEFAULT_CHUNK = 64 << 20
 CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
 """Docker's default bridge."""
 _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
+_TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 
 
 def _several_nodes(process: Process) -> bool | None:
@@ -379,7 +380,7 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
 
 @rule("MC113", Severity.WARNING)
 def mixed_address_families(process: Process) -> Iterator[Problem]:
-    """local_hostname is IPv6 and the master IPv4, or the other way round.
+    """local_hostname is IPv6 and the master or the metadata server IPv4, or the other way round.
 
     Why: a node that is known by one family is not always reached by the other, and MC_USE_IPV6 decides for the engine.
 
@@ -392,12 +393,10 @@ def mixed_address_families(process: Process) -> Iterator[Problem]:
     """
     own = process.own_endpoint.ip if process.own_endpoint else None
     for name, endpoint in process.endpoints:
-        master = endpoint.ip if name == "master_server_address" else None
-        if own is not None and master is not None and own.version != master.version:
-            message = (
-                f"this client advertises {own} (IPv{own.version}) and the master is {master} (IPv{master.version})."
-            )
-            yield Problem(("local_hostname", "master_server_address"), message, "use addresses of one family.")
+        other = endpoint.ip
+        if own is not None and other is not None and own.version != other.version:
+            message = f"this client advertises {own} (IPv{own.version}) and {name} is {other} (IPv{other.version})."
+            yield Problem(("local_hostname", name), message, "use addresses of one family.")
 
 
 @rule("MC114", Severity.WARNING)
@@ -423,23 +422,69 @@ def link_local_address(process: Process) -> Iterator[Problem]:
 
 @rule("MC115", Severity.WARNING)
 def container_bridge_address(process: Process) -> Iterator[Problem]:
-    """local_hostname is an address of Docker's default bridge, 172.17.0.0/16.
+    """An address is one of Docker's default bridge, 172.17.0.0/16.
 
     Why: every host has the same bridge, so other nodes reach a container of their own, or nobody.
 
-    Fix: run the container with --network=host, or advertise the host's address.
+    Fix: run the container with --network=host, or write the host's address.
 
     Fires:
         MOONCAKE_LOCAL_HOSTNAME=172.17.0.3 explain --num-nodes 2
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=172.18.0.3 explain --num-nodes 2
     """
-    ip = process.own_endpoint.ip if process.own_endpoint else None
-    if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE and _several_nodes(process) is not False:
-        message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
-        yield Problem(
-            ("local_hostname",), message, "run the container with --network=host, or set the host's own address."
-        )
+    if _several_nodes(process) is False:
+        return
+    for name, endpoint in process.endpoints:
+        ip = endpoint.ip
+        if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE:
+            message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
+            fix = "run the container with --network=host, or write the host's own address."
+            yield Problem((name,), message, fix)
+
+
+@rule("MC116", Severity.INFO)
+def hostname_not_advertised(process: Process) -> Iterator[Problem]:
+    """With a metadata server the engine advertises another address than local_hostname for its own calls.
+
+    Sees a metadata_server other than P2PHANDSHAKE in a job of several nodes, where MC_TCP_BIND_ADDRESS is not set.
+
+    Why: outside of P2PHANDSHAKE the Transfer Engine takes the first address of the host that is not loopback
+    (transfer_engine_impl.cpp), which may lie in the management network.
+
+    Fix: export MC_TCP_BIND_ADDRESS on each node with the address that local_hostname has there.
+
+    Fires:
+        MOONCAKE_TE_META_DATA_SERVER=http://10.0.0.5:8080/metadata explain --num-nodes 2
+    Silent:
+        explain --num-nodes 2
+    """
+    address, bound = process.text("metadata_server"), process.variables.variables.get("MC_TCP_BIND_ADDRESS", "")
+    own = process.own_endpoint
+    if address in (None, P2P) or bound.strip() or own is None or _several_nodes(process) is False:
+        return
+    message = "with a metadata server the engine advertises the host's first address for its calls, not local_hostname."
+    fix = f"export MC_TCP_BIND_ADDRESS={shown(own.host)} here, and on each node its own address, or use {P2P}."
+    yield Problem(("metadata_server", "local_hostname"), message, fix)
+
+
+@rule("MC117", Severity.WARNING)
+def more_trainer_nodes_than_nodes(process: Process) -> Iterator[Problem]:
+    """More nodes are said to train than the job has.
+
+    Why: replicas and memory are judged by these two numbers; one of them is wrong.
+
+    Fix: correct --trainer-nodes or --num-nodes (in Python: Topology).
+
+    Fires:
+        explain --num-nodes 2 --trainer-nodes 4
+    Silent:
+        explain --num-nodes 4 --trainer-nodes 2
+    """
+    nodes, trainers = process.topology.num_nodes, process.topology.trainer_nodes
+    if nodes is not None and trainers is not None and trainers > nodes:
+        message = f"{trainers} nodes are said to train, and the job has {nodes}."
+        yield Problem((), message, "correct --trainer-nodes or --num-nodes.", origin=_TRAINER_FLAG)
 
 
 @rule("MC130", Severity.INFO)

@@ -19,6 +19,8 @@ SEGMENT_FLOOR = 16 << 20
 """Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
 BUFFER_RANGE = (1 << 10, 1 << 40)
 """Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
+TINY_CHUNK = 1 << 20
+"""Bytes. Below it a put is slowed down many times (measured)."""
 
 
 @reported_by_reading("MC001")
@@ -770,6 +772,47 @@ _SERVICES = {
 }
 
 
+@rule("MC053", Severity.WARNING)
+def tiny_chunk(process: Process) -> Iterator[Problem]:
+    """chunk_bytes is smaller than 1 MiB.
+
+    Why: each chunk is a transfer of its own. At 1 MiB a put takes twice as long; with 1 byte a put of 1 MiB ran 65
+    seconds and failed with -704 (measured). Mostly a unit was forgotten.
+
+    Fix: write "64mb", or leave it out; from 16 MiB up the size makes no difference.
+
+    Fires:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": 64}'
+    Silent:
+        explain --num-nodes 1 --mooncake-store-init-kwargs '{"chunk_bytes": "1mb"}'
+    """
+    chunk = process.size("chunk_bytes")
+    if chunk is not None and chunk < TINY_CHUNK:
+        message = f"a chunk of {_counted(chunk)} cuts objects into so many transfers that puts crawl."
+        yield Problem(("chunk_bytes",), message, f'write "64mb", or leave it out{_unit_hint(chunk, "mb")}.')
+
+
+@rule("MC054", Severity.ERROR)
+def multicast_address(process: Process) -> Iterator[Problem]:
+    """An address is a multicast or broadcast address.
+
+    Sees 224.0.0.0/4, ff00::/8 and 255.255.255.255.
+
+    Why: no host has such an address, so nobody can be connected to by it.
+
+    Fix: write the address of one host.
+
+    Fires:
+        MOONCAKE_MASTER=239.1.1.1:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
+    """
+    for name, endpoint in process.endpoints:
+        if endpoint.ip is not None and (endpoint.ip.is_multicast or str(endpoint.ip) == "255.255.255.255"):
+            message = f"{shown(endpoint.host)} stands for many hosts at once; a connection goes to one."
+            yield Problem((name,), message, "write the address of one host on the data network.")
+
+
 def _winners(process: Process) -> Iterator[tuple[str, Claim]]:
     for name, claims in process.ledger.claims.items():
         if claims and name in process.values:
@@ -785,8 +828,8 @@ def _counted(size: int) -> str:
     return f"{size} bytes" if size < 1024 else f"{human_size(size)} ({size} bytes)"
 
 
-def _unit_hint(size: int) -> str:
-    return f'; if {size} GiB were meant, "{size}gb"' if 0 < size < 1024 else ""
+def _unit_hint(size: int, unit: str = "gb") -> str:
+    return f'; if {size} {unit[0].upper()}iB were meant, "{size}{unit}"' if 0 < size < 1024 else ""
 
 
 def _with_metadata(address: str) -> str:
