@@ -16,6 +16,7 @@ from mooncake_config.cli import main
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
+from mooncake_config.ray_node import find_node_address
 from mooncake_config.rules import ALL_RULES, PROCESS_RULES, examine, find_rule, node_rules, refuse_unknown_rules
 from mooncake_config.rules.rule import Rule
 
@@ -56,6 +57,8 @@ def run(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 def test_page_examples(example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Each example on a page fires its rule, or leaves it silent, as the page says."""
     code, fires, line = example
+    if code == "MC112" and fires and not find_node_address().guessed:
+        pytest.skip("a Ray on this host says the node IP, so there is nothing to guess")
     answer = run(line, monkeypatch, capsys)
     assert (code in [finding["code"] for finding in answer["findings"]]) is fires
     for finding in answer["findings"]:
