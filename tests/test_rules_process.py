@@ -374,7 +374,7 @@ def test_mixed_families(own: str, master: str, metadata: str, fields: list[str])
     ],
 )
 def test_addresses_of_one_wire(code: str, host: str, fires: bool) -> None:
-    """Link-local addresses and Docker's default bridge are reported in every address field of a job of several nodes."""
+    """Link-local addresses and Docker's default bridge are reported in every address field, unless the job is local."""
     environ = {
         "MOONCAKE_MASTER": f"{host}:50051",
         "MOONCAKE_LOCAL_HOSTNAME": host,

@@ -1,0 +1,282 @@
+"""MC0xx: one value that could be read, and is still none to start with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from asking import MASTER, ONE_NODE, TWO_NODES, ask, found, severities
+
+from mooncake_config.findings import Severity
+from mooncake_config.topology import Role
+
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+def weights(code: str, **fields: object) -> list[Severity]:
+    """What a rule finds in init kwargs, with a master unless they name one."""
+    return severities(ask({}, {"master_server_address": "10.0.0.5:50051", **fields}), code)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "[0:0::0]", "0", "0.0", "0x0", "[::ffff:0.0.0.0]"])
+def test_wildcard(host: str) -> None:
+    """The wildcard is an error wherever it stands, with one node as with several."""
+    fields = {
+        "master_server_address": f"{host}:50051",
+        "local_hostname": host,
+        "metadata_server": f"http://{host}:8080/metadata",
+    }
+    for topology in (ONE_NODE, TWO_NODES):
+        findings = found(ask({}, fields, topology=topology), "MC040")
+        assert {finding.fields for finding in findings} == {(name,) for name in fields}
+        assert {finding.severity for finding in findings} == {ERROR}
+
+
+@pytest.mark.parametrize("host", ["10.0.0.0", "0.example.net", "[::1]", "1.0.0.0"])
+def test_no_wildcard(host: str) -> None:
+    """Other hosts are no wildcard."""
+    assert weights("MC040", master_server_address=f"{host}:50051") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "weight"),
+    [
+        ("10.0.0.256", [ERROR]),
+        ("10.0.0.5.1", [ERROR]),
+        ("999", []),
+        ("1.2.3.4.5.6", [ERROR]),
+        ("10.0.0.25", []),
+        ("node7", []),
+        ("7.node", []),
+        ("[fd00::5]", []),
+        ("127.1", []),
+    ],
+)
+def test_not_an_ip(host: str, weight: list[Severity]) -> None:
+    """A name that ends in a number is an IP that is none."""
+    assert weights("MC045", master_server_address=f"{host}:50051") == weight
+
+
+@pytest.mark.parametrize(
+    ("host", "read_as"),
+    [("010.0.0.5", "8.0.0.5"), ("10.5", "10.0.0.5"), ("0x0a000005", "10.0.0.5"), ("167772165", "10.0.0.5")],
+)
+def test_ip_of_the_c_library(host: str, read_as: str) -> None:
+    """An IP in a form that only the C library reads is a warning with what it reads."""
+    process = ask({"MOONCAKE_MASTER": f"{host}:50051"})
+    (finding,) = found(process, "MC046")
+    assert finding.severity is WARNING
+    assert finding.message == f"the C library reads {host} as {read_as}."
+
+
+@pytest.mark.parametrize("host", ["10.0.0.5", "10.0.0.5.", "[fd00::0005]", "head"])
+def test_ip_in_its_usual_form(host: str) -> None:
+    """An IP in four decimal numbers, IPv6 in any form, and names are as usual."""
+    assert weights("MC046", master_server_address=f"{host}:50051") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "weight"),
+    [
+        ("239.1.1.1", [ERROR]),
+        ("224.0.0.1", [ERROR]),
+        ("255.255.255.255", [ERROR]),
+        ("[ff02::1]", [ERROR]),
+        ("223.255.255.255", []),
+        ("[fd00::1]", []),
+        ("head", []),
+    ],
+)
+def test_multicast(host: str, weight: list[Severity]) -> None:
+    """An address that stands for many hosts is an error."""
+    assert weights("MC054", master_server_address=f"{host}:50051") == weight
+
+
+@pytest.mark.parametrize(
+    ("master", "weight"),
+    [
+        ("redis://10.0.0.5:6379", [WARNING]),
+        ("k8s://mooncake/lease", [WARNING]),
+        ("etcd://10.0.0.5:2379", []),
+        ("10.0.0.5:50051", []),
+    ],
+)
+def test_scheme_that_no_wheel_has(master: str, weight: list[Severity]) -> None:
+    """A master through Redis or a Kubernetes lease is right in form, and no published wheel can take it."""
+    assert weights("MC049", master_server_address=master) == weight
+
+
+def test_redis_metadata_can_be_ignored() -> None:
+    """A Redis metadata server aborts a published wheel; who has another build ignores the rule and goes on."""
+    process = ask(MASTER, {"metadata_server": "redis://10.0.0.5:6379"})
+    assert severities(process, "MC050") == [ERROR]
+    assert found(process, "MC050", ["MC050"]) == []
+    assert weights("MC050", metadata_server="etcd://10.0.0.5:2379") == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "write"),
+    [
+        ("http://10.0.0.5:8080", "http://10.0.0.5:8080/metadata"),
+        ("http://10.0.0.5:8080/", "http://10.0.0.5:8080/metadata"),
+        ("https://10.0.0.5/meta", "https://10.0.0.5/metadata"),
+        ("http://u:hunter2@10.0.0.5:8080/x", "http://u:***@10.0.0.5:8080/metadata"),
+        ("http://10.0.0.5:8080/metadata", None),
+        ("http://10.0.0.5:8080/metadata/", None),
+        ("etcd://10.0.0.5:2379", None),
+        ("P2PHANDSHAKE", None),
+    ],
+)
+def test_metadata_path(metadata: str, write: str | None) -> None:
+    """An HTTP metadata server answers below /metadata."""
+    findings = found(ask(MASTER, {"metadata_server": metadata}), "MC051")
+    assert [finding.fix for finding in findings] == ([f"write {write}."] if write else [])
+
+
+@pytest.mark.parametrize("port", [2379, 6379, 8265, 8080, 9003, 10001])
+def test_port_of_another_service(port: int) -> None:
+    """The well-known port of another service is a warning that names the service."""
+    (finding,) = found(ask({"MOONCAKE_MASTER": f"head:{port}"}), "MC052")
+    assert finding.severity is WARNING
+    assert "head:50051" in finding.fix
+
+
+@pytest.mark.parametrize("master", ["head:50051", "etcd://head:2379", "redis://head:6379"])
+def test_port_that_belongs(master: str) -> None:
+    """The master's own port, and those of etcd and Redis behind their schemes, are right."""
+    assert weights("MC052", master_server_address=master) == []
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("size", "weight"),
+    [("1mb", [ERROR]), (8, [ERROR]), (16777215, [ERROR]), (16777216, []), ("16mb", []), (0, []), ("2gb", [])],
+)
+def test_segment_floor(size: object, weight: list[Severity]) -> None:
+    """A contributed segment has 16 MiB at least, or none at all."""
+    assert weights("MC041", global_segment_size=size) == weight
+
+
+def test_segment_floor_is_for_contributors() -> None:
+    """Who contributes nothing may have any segment size."""
+    process = ask(MASTER, {"global_segment_size": "1mb"}, role=Role.DRIVER)
+    assert not found(process, "MC041")
+
+
+def test_unit_that_was_forgotten() -> None:
+    """A number that was meant in GiB is shown with its unit."""
+    assert '"8gb"' in found(ask(MASTER, {"global_segment_size": 8}), "MC041")[0].fix
+    assert '"32gb"' in found(ask(MASTER, {"local_buffer_size": "32"}), "MC042")[0].fix
+    assert '"64mb"; if 64 MiB' not in found(ask(MASTER, {"chunk_bytes": 2048}), "MC053")[0].fix
+    assert '"4mb"' in found(ask(MASTER, {"chunk_bytes": 4}), "MC053")[0].fix
+
+
+@pytest.mark.parametrize(
+    ("size", "weight"),
+    [
+        (0, [ERROR]),
+        (1023, [ERROR]),
+        ("1kb", []),
+        ("1tb", []),
+        (2**40 + 1, [ERROR]),
+        ("2048gb", [ERROR]),
+        (10**60, [ERROR]),
+    ],
+)
+def test_buffer_range(size: object, weight: list[Severity]) -> None:
+    """The buffer has 1 KiB to 1 TiB, both included, and is never 0."""
+    assert weights("MC042", local_buffer_size=size) == weight
+
+
+@pytest.mark.parametrize("field", ["global_segment_size", "chunk_bytes"])
+@pytest.mark.parametrize(("size", "weight"), [(2**64 - 1, []), (2**64, [ERROR]), ("99999999999gb", [ERROR])])
+def test_sixty_four_bits(field: str, size: object, weight: list[Severity]) -> None:
+    """A size fits into 64 bits."""
+    assert weights("MC043", **{field: size}) == weight
+
+
+@pytest.mark.parametrize(("size", "weight"), [(64, [WARNING]), (2**20 - 1, [WARNING]), ("1mb", []), ("64mb", [])])
+def test_tiny_chunk(size: object, weight: list[Severity]) -> None:
+    """A chunk below 1 MiB makes puts crawl."""
+    assert weights("MC053", chunk_bytes=size) == weight
+
+
+@pytest.mark.parametrize(
+    ("size", "weight"),
+    [("1.0625gb", [INFO]), ("1.125gb", []), ("1.1250000gb", []), ("2gb", []), ("1.5", []), (1.5e9, [])],
+)
+def test_long_decimal(size: object, weight: list[Severity]) -> None:
+    """A long decimal fraction is exact, hard to read, and remarked on."""
+    assert weights("MC048", global_segment_size=size) == weight
+
+
+# Spelling
+
+
+@pytest.mark.parametrize(
+    ("field", "raw", "message"),
+    [
+        ("protocol", "TCP", '"TCP" is read as tcp.'),
+        ("protocol", " rdma ", '" rdma " is read as rdma.'),
+        ("metadata_server", "P2PHANDSHAKE ", '"P2PHANDSHAKE " is read as P2PHANDSHAKE.'),
+        ("global_segment_size", " 8gb", '" 8gb" is read as 8gb.'),
+        ("protocol", "tcp", None),
+        ("global_segment_size", "8 GB", None),
+        ("global_segment_size", 2**30, None),
+        ("protocol", "rmda", None),
+    ],
+)
+def test_rewritten_value(field: str, raw: object, message: str | None) -> None:
+    """A value that is taken in another spelling than it was written in is remarked on."""
+    findings = found(ask(MASTER, {field: raw}), "MC047")
+    assert [finding.message for finding in findings] == ([message] if message else [])
+    assert {finding.severity for finding in findings} <= {INFO}
+
+
+def test_rewritten_value_of_a_variable() -> None:
+    """The remark names the place to edit."""
+    (finding,) = found(ask({**MASTER, "MOONCAKE_PROTOCOL": "RDMA"}), "MC047")
+    assert finding.origin is not None
+    assert finding.origin.spot == "MOONCAKE_PROTOCOL"
+
+
+@pytest.mark.parametrize(
+    ("device", "weight", "write"),
+    [
+        ("/sys/class/infiniband/mlx5_0", [ERROR], "write mlx5_0;"),
+        ("/dev/infiniband/uverbs0", [ERROR], "write uverbs0;"),
+        ("mlx5_0:1", [ERROR], "write mlx5_0;"),
+        ("mlx5_0 mlx5_1", [ERROR], "write mlx5_0,mlx5_1;"),
+        ("mlx5_0;mlx5_1", [ERROR], "write mlx5_0,mlx5_1;"),
+        ("mlx5_0,", [WARNING], "take the comma away."),
+        ("mlx5_0,mlx5_1", [], ""),
+        ("mlx5_0, mlx5_1", [], ""),
+        ("auto-discovery", [], ""),
+        ("", [], ""),
+    ],
+)
+def test_device_names(device: str, weight: list[Severity], write: str) -> None:
+    """device_name holds names of devices, and nothing else that is known of them."""
+    findings = found(ask(MASTER, {"device_name": device}), "MC044")
+    assert [finding.severity for finding in findings] == weight
+    assert all(finding.fix.startswith(write) for finding in findings)
+
+
+# Ranks
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "0x1", "+1", "٣", "9" * 10, "1 2", "$RANK"])
+@pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE"])
+def test_bad_rank_variable(name: str, text: str) -> None:
+    """A rank or size of no whole number is an error that names the variable."""
+    topology = replace(ONE_NODE, local_rank=None, processes_per_node=None)
+    (finding,) = found(ask({**MASTER, name: text}, topology=topology), "MC029")
+    assert finding.severity is ERROR
+    assert finding.origin is not None
+    assert finding.origin.spot == name
+    assert name in finding.message
