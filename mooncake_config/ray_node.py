@@ -92,7 +92,7 @@ def _default_route_address(root: Path) -> str | None:
     """The address of the interface that the default route leaves by: IPv4 first, as Ray guesses."""
     interface = _default_interface(root / "proc/net/route")
     if interface and root == ROOT:
-        found = _interface_address(interface)
+        found = interface_address(interface)
         if found:
             return found
     return _default_ipv6_address(root / "proc/net")
@@ -111,7 +111,8 @@ def _default_interface(route: Path) -> str | None:
     return rows[0][0] if rows else None
 
 
-def _interface_address(name: str) -> str | None:
+def interface_address(name: str) -> str | None:
+    """The IPv4 address of a network interface of the running kernel, None where it has none."""
     request = struct.pack("256s", name.encode()[:15])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:

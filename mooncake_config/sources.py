@@ -201,6 +201,11 @@ class InitKwargsSource(LayerSource):
     def read(self, world: World) -> Mapping[str, Claim]:
         return world.init_kwargs
 
+    def __call__(self) -> dict[str, Any]:
+        """The raw values; a key that is no field is handed over even if it is empty, so that it is refused."""
+        fields = self.settings_cls.model_fields
+        return {name: claim.raw for name, claim in self.claims.items() if not claim.is_empty or name not in fields}
+
 
 class EnvironmentSource(LayerSource):
     """The environment variables of the table. Case-sensitive; no other variable is ever a value."""

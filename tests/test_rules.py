@@ -114,6 +114,8 @@ def test_unknown_rule() -> None:
         refuse_unknown_rules(["MC101", "MC999"])
     with pytest.raises(ValueError, match="no-such-rule"):
         examine(ask(), ["no-such-rule"])
+    with pytest.raises(TypeError, match=r"\['MC101'\]"):
+        examine(ask(), "MC101")
 
 
 def test_worst_first() -> None:

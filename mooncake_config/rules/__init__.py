@@ -81,7 +81,9 @@ def find_rule(name: str) -> Rule[object] | None:
 
 
 def refuse_unknown_rules(names: Iterable[str]) -> None:
-    """Raises ``ValueError`` for a code or name that no rule has."""
+    """Raises ``ValueError`` for a code or name that no rule has, ``TypeError`` for one name that stands alone."""
+    if isinstance(names, str):
+        raise TypeError(f"ignore takes several codes or names: [{names!r}], not {names!r}")
     for name in names:
         if find_rule(name) is None:
             raise ValueError(f"there is no rule {name!r}; `mooncake-config rule` lists them")
