@@ -1,12 +1,12 @@
-"""Runs the benchmarks, or those that are named: python -m benchmarks [resolution] [cold_start]."""
+"""Runs the benchmarks, or those that are named: python -m benchmarks [resolution] [cold_start] [diagnosis]."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import cold_start, resolution
+from benchmarks import cold_start, diagnosis, resolution
 
-BENCHMARKS = {"resolution": resolution.main, "cold_start": cold_start.main}
+BENCHMARKS = {"resolution": resolution.main, "cold_start": cold_start.main, "diagnosis": diagnosis.main}
 
 
 def main(names: list[str]) -> None:
