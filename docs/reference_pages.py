@@ -43,7 +43,7 @@ def _rule_section(rule: Rule[object]) -> str:
 
 def fields_page() -> str:
     """The table of fields, and what each means."""
-    head = "# Fields and variables\n\nInit kwargs win over the variable, it over the Ray node IP, that over the default.\n\n"
+    head = "# Fields and variables\n\nInit kwargs win over the variable, the variable over the default.\n\n"
     table = "| field | variable | default | Mooncake's own name |\n|---|---|---|---|\n"
     return NOTE + head + table + "".join(map(_field_row, FIELDS)) + "".join(map(_field_section, FIELDS))
 
