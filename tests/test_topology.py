@@ -52,7 +52,7 @@ def test_wrong_types(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [*((name, 0) for name in COUNTS), ("num_nodes", -2), ("local_rank", -1)])
-def test_counts_below_the_least(name: str, value: int) -> None:
+def test_counts_below_the_least(name: str, value: Any) -> None:
     """Counts are 1 or more, a rank is 0 or more."""
     with pytest.raises(ValueError, match=name):
         Topology(**{name: value})
