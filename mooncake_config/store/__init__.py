@@ -5,16 +5,13 @@ Neither ``ray`` nor ``mooncake`` nor ``numpy`` is imported before a store is ope
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
-
-from mooncake_config.findings import Severity
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from mooncake_config.resolve import Resolution
     from mooncake_config.store.mooncake import MooncakeObjectStore
     from mooncake_config.store.ray import RayObjectStore
-
-LOGGER = logging.getLogger("mooncake_config")
 
 RefT = TypeVar("RefT")
 
@@ -168,19 +163,34 @@ class ObjectStore(ABC, Generic[RefT]):
 
 @overload
 def open_object_store(
-    backend: Literal["mooncake"], resolution: Resolution, *, namespace: str = ..., on_missing_replicas: str = ...
+    backend: Literal["mooncake"],
+    resolution: Resolution,
+    *,
+    namespace: str = ...,
+    on_missing_replicas: str = ...,
+    ignore: Collection[str] = ...,
 ) -> MooncakeObjectStore: ...
 
 
 @overload
 def open_object_store(
-    backend: Literal["ray"], resolution: None = ..., *, namespace: str = ..., on_missing_replicas: str = ...
+    backend: Literal["ray"],
+    resolution: None = ...,
+    *,
+    namespace: str = ...,
+    on_missing_replicas: str = ...,
+    ignore: Collection[str] = ...,
 ) -> RayObjectStore: ...
 
 
 @overload
 def open_object_store(
-    backend: str, resolution: Resolution | None = ..., *, namespace: str = ..., on_missing_replicas: str = ...
+    backend: str,
+    resolution: Resolution | None = ...,
+    *,
+    namespace: str = ...,
+    on_missing_replicas: str = ...,
+    ignore: Collection[str] = ...,
 ) -> MooncakeObjectStore | RayObjectStore: ...
 
 
@@ -190,21 +200,27 @@ def open_object_store(
     *,
     namespace: str = "rollout",
     on_missing_replicas: str = "error",
+    ignore: Collection[str] = (),
 ) -> MooncakeObjectStore | RayObjectStore:
     """Opens the object store of this process.
+
+    Before the Mooncake client is set up, this host and the endpoints are looked at (``check_before_opening``, at most
+    some seconds): a master that does not answer would block the native client for 90 s.
 
     Args:
         backend: ``"mooncake"`` or ``"ray"``, the value of ``--object-store-backend``.
         resolution: what ``resolve_store_config`` returned; needed by ``mooncake``, not allowed with ``ray``. Each of
-            its warnings is logged once, at WARNING, on the logger ``mooncake_config``.
+            its warnings, and of the look at the host, is logged once, at WARNING, on the logger ``mooncake_config``.
         namespace: a part of every key in the Mooncake Store, one path segment: jobs that share a master take different
             ones. Ray has no such thing.
         on_missing_replicas: what a put does that got fewer copies than ``--mooncake-replica-num``: ``"error"`` takes
             the object back and raises ``StoreFullError``, ``"warn"`` logs a warning. Mooncake itself says nothing.
+        ignore: codes or names of rules about the host and the endpoints whose findings are dropped.
 
     Raises:
         TypeError: a resolution where none belongs, or none where one is needed.
-        ValueError: an unknown backend, namespace or choice.
+        ValueError: an unknown backend, namespace, choice or rule.
+        ConfigError: this host or the endpoints do not serve; all findings at once.
         StoreImportError: the backend's engine is not installed.
         StoreSetupError: the native client could not be set up.
         StoreError: Ray is not initialised in this process.
@@ -214,8 +230,7 @@ def open_object_store(
             raise TypeError('open_object_store("mooncake") needs the resolution of resolve_store_config()')
         from mooncake_config.store.mooncake import open_mooncake_store
 
-        _log_warnings(resolution)
-        return open_mooncake_store(resolution, namespace, on_missing_replicas)
+        return open_mooncake_store(resolution, namespace, on_missing_replicas, ignore)
     if backend == "ray":
         if resolution is not None:
             raise TypeError('open_object_store("ray") takes no resolution: Ray has no settings of Mooncake')
@@ -223,9 +238,3 @@ def open_object_store(
 
         return RayObjectStore()
     raise ValueError(f"unknown backend {backend!r}: it is 'ray' or 'mooncake'")
-
-
-def _log_warnings(resolution: Resolution) -> None:
-    for finding in resolution.findings:
-        if finding.severity is Severity.WARNING:
-            LOGGER.warning("%s", finding)

@@ -29,7 +29,7 @@ _SSD = (
     "It concerns offloading to disk, which this library does not switch on: see who set MOONCAKE_OFFLOAD_* variables."
 )
 _DFS = "It concerns the DFS tier: see the MOONCAKE_DFS_* variables and the file system behind them."
-_HA = "Look at the backend of the master's high availability: reachable, enough members, right cluster id?"
+_HA = "Look at the backend of the master's high availability: is it reached, has it a quorum, is the cluster id right?"
 _TASK = "It concerns copy and move tasks, which this library does not start: see who else uses this master."
 _TENANT = "It concerns tenants: the master runs with --enable_multi_tenants; ask who administers it."
 _SPACE = "Remove objects that were read, raise global_segment_size, or let more nodes contribute a segment."

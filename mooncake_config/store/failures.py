@@ -29,7 +29,7 @@ NO_ROOM = -200
 NOT_FOUND = -704
 
 _CODE = re.compile(r"(-\d+)\s*$")
-_POOL = re.compile(r"pool capacity|waiting for buffer|pool is exhausted")
+_POOL = re.compile(r"no room for a piece|pool capacity|pool is exhausted")
 
 _WHEELS = (
     "pip install 'mooncake-config[mooncake]' (CUDA 12), 'mooncake-config[mooncake-cuda13]' (CUDA 13) or "
@@ -109,7 +109,7 @@ def put_failure(
     needed: int,
     replicas: int,
     buffer: int,
-    chunk: int | None,
+    chunk: int,
     unreleased: int,
 ) -> StoreError:
     """Why a put failed. Sizes are bytes."""
@@ -128,11 +128,11 @@ def put_failure(
     return TransferError(message, code=code) if code in {-800, -801} else StoreError(message, code=code)
 
 
-def _buffer_failure(text: str, buffer: int, chunk: int | None, unreleased: int) -> BufferTooSmallError:
+def _buffer_failure(text: str, buffer: int, chunk: int, unreleased: int) -> BufferTooSmallError:
     if unreleased:
         why = f"{unreleased} pieces of it are held by arrays of results that are still in use: let them go"
     else:
-        why = "raise local_buffer_size, or set chunk_bytes well below it"
+        why = "other operations are using it: raise local_buffer_size, or set a smaller chunk_bytes"
     message = f"the transfer buffer of {buffer:,} bytes (local_buffer_size) has no room ({shown(text)}): {why}."
     return BufferTooSmallError(message, local_buffer_size=buffer, chunk_bytes=chunk, unreleased=unreleased)
 

@@ -70,7 +70,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where each field of a dictionary goes: stage → field → column; field → a value in the ref; field → mark."""
+    """Where each field of a dictionary goes: stage → column, and values in the ref, both by their names in the store.
+
+    ``marks`` has every field by its own name, in order.
+    """
 
     stages: dict[str, dict[str, Column]] = field(default_factory=dict)
     inline: dict[str, Any] = field(default_factory=dict)
@@ -78,28 +81,29 @@ class Plan:
 
     def place(self, stage: str, name: str, column: Column) -> None:
         """Puts a field into a stage."""
-        self.stages.setdefault(stage, {})[name] = column
+        self.stages.setdefault(stage, {})[wire_name(name)] = column
         self.marks[name] = column.mark
 
 
 def plan(fields: Mapping[str, Any], specs: Mapping[str, ValueSpec], packed: Iterable[str] = ()) -> Plan:
-    """Where each field goes. The fields named in ``packed`` are packed whatever they are.
+    """Where each field goes. The fields with names in ``packed`` (those in the store) are packed whatever they are.
 
     Raises:
         TypeError: a field holds an object that is no data.
         ValueError: a field does not hold what its spec says.
     """
     values = {name: promised(name, v, specs[name]) if name in specs else v for name, v in fields.items()}
-    columns = {name: _column(name, v, specs.get(name)) for name, v in values.items() if name not in packed}
+    columns = {name: _column(name, v, specs.get(name)) for name, v in values.items() if wire_name(name) not in packed}
     rows = _row_count(column for column in columns.values() if column is not None)
-    made = Plan()
+    # The main stage comes first: its length is that of the whole object.
+    made = Plan({} if rows is None else {MAIN_STAGE: {}})
     left: dict[str, Any] = {}
     for name, value in values.items():
         column = columns.get(name)
         if column is not None and len(column.values) == rows:
             made.place(MAIN_STAGE, name, column)
-        elif name not in packed and _fits_inline(value):
-            made.inline[name] = value
+        elif wire_name(name) not in packed and _fits_inline(value):
+            made.inline[wire_name(name)] = value
             made.marks[name] = ""
         elif column is not None and column.moves:
             made.place(f"{MAIN_STAGE}-{len(column.values)}", name, column)
@@ -113,14 +117,17 @@ def plan(fields: Mapping[str, Any], specs: Mapping[str, ValueSpec], packed: Iter
 
 
 def _row_count(columns: Iterable[Column]) -> int | None:
-    """The length of the main stage: the most common one, of those columns that cannot move where there are any."""
+    """The length of the main stage: the most common one, of those columns that cannot move where there are any.
+
+    None where there is no column; with a length there is always one of it.
+    """
     given = list(columns)
     lengths = Counter(len(column.values) for column in [c for c in given if not c.moves] or given)
     return lengths.most_common(1)[0][0] if lengths else None
 
 
 def unencodable(made: Plan) -> set[str]:
-    """The fields whose rows Mooncake's own codec refuses: integers beyond 64 bits, unpaired surrogates in a text."""
+    """The names of columns whose rows their codec refuses: integers beyond 64 bits, unpaired surrogates in a text."""
     return {
         name
         for columns in made.stages.values()
@@ -255,7 +262,12 @@ def _byte_rows(name: str, value: list[Any]) -> Column:
 def _array_rows(name: str, value: list[Any]) -> Column | None:
     dtypes = {item.dtype for item in value if item is not None}
     dtype = dtypes.pop()
-    return _ragged(value, dtype) if not dtypes and dtype.kind in NUMBER_KINDS else None
+    return _ragged(value, dtype) if not dtypes and dtype.kind in NUMBER_KINDS and _alike(value) else None
+
+
+def _alike(rows: Iterable[Any]) -> bool:
+    """Whether all rows have as many dimensions: of a number beside rows of numbers Mooncake makes a row."""
+    return len({item.ndim for item in rows if item is not None}) <= 1
 
 
 def _tensor_rows(value: list[Any]) -> Column | None:
@@ -263,6 +275,8 @@ def _tensor_rows(value: list[Any]) -> Column | None:
     if not all(map(is_tensor, present)) or len({item.dtype for item in present}) > 1:
         return None
     mark = f"tensor:{dtype_name(present[0])}" if present else ""
+    if not _alike(present):
+        return None
     arrays = [None if item is None else tensor_array(item) for item in value]
     dtype = next((item.dtype for item in arrays if item is not None), np.dtype(np.int64))
     return _ragged(arrays, dtype, mark)
@@ -307,8 +321,10 @@ def _number_array(code: str, numbers: list[Any]) -> Any:
     return narrow.data
 
 
-def _rows_column(rows: Rows) -> Column:
+def _rows_column(rows: Rows) -> Column | None:
     """Rows with a spec: those that came as a list are handed over as memory, which Mooncake takes for a list."""
+    if not _alike(rows.arrays):
+        return None
     dtype = next((item.dtype for item in rows.arrays if item is not None), np.dtype(np.int64))
     given = [
         item.data if listed and item is not None else item

@@ -12,23 +12,27 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mooncake_config.display import shown
+from mooncake_config.findings import ConfigError, Finding, Severity
 from mooncake_config.store import ObjectStore, ValueSpec
 from mooncake_config.store.errors import StoreClosedError, StoreFullError
 from mooncake_config.store.failures import (
     NATIVE_FAILURES,
+    OUT_OF_REACH,
+    code_in,
     import_failure,
     put_failure,
     read_failure,
     remove_failure,
     setup_failure,
 )
-from mooncake_config.store.layout import OWN, Plan, nbytes, plan, pool_backed, restored, unencodable, wire_name
+from mooncake_config.store.layout import OWN, Plan, nbytes, plan, pool_backed, restored, unencodable
+from mooncake_config.store.transfer_buffer import Borrower, NoPieces, TransferBuffer
 from mooncake_config.store.values import checked_fields
 
 if TYPE_CHECKING:
@@ -42,8 +46,17 @@ KEY_PREFIX = "bundle"
 WAIT_FOR_BUFFER = 5.0
 """Seconds that a put waits for others to leave room in the transfer buffer. Mooncake's own pool waits without end."""
 
+DEFAULT_CHUNK_BYTES = 64 * 1024 * 1024
+"""Mooncake's own chunk, where ``chunk_bytes`` is unset (``structured_object_store.py``)."""
+
 MSGPACK_LIMIT = 100 * 1024 * 1024
 """Bytes of a ``msgpack_ragged`` column that Mooncake can read back: it feeds them to a msgpack ``Unpacker`` at once."""
+
+FORGETFUL_CODECS = frozenset({"ragged_tensor", "ragged_tensor_dict", "structured_recursive"})
+"""The codecs whose decoders give rows on memory of the transfer buffer and let go of it: the next read overwrites them.
+
+Measured with 0.3.13.post1: tokens of one rollout turned into those of the next one.
+"""
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _ENCODING_FAILURES = (ValueError, TypeError, OverflowError)
@@ -98,12 +111,15 @@ def import_engine() -> Engine:
     )
 
 
-def open_mooncake_store(resolution: Resolution, namespace: str, on_missing_replicas: str) -> MooncakeObjectStore:
+def open_mooncake_store(
+    resolution: Resolution, namespace: str, on_missing_replicas: str, ignore: Collection[str]
+) -> MooncakeObjectStore:
     """Sets up a native client and the store over it. See ``open_object_store``.
 
     Raises:
-        ValueError: a namespace that is no plain path segment, or an unknown choice.
+        ValueError: a namespace that is no plain path segment, or an unknown choice or rule.
         StoreImportError: see :func:`import_engine`.
+        ConfigError: this host or the endpoints do not serve.
         StoreSetupError: setup returned a code; the half-built client is closed.
     """
     if not _NAMESPACE.fullmatch(namespace):
@@ -111,6 +127,7 @@ def open_mooncake_store(resolution: Resolution, namespace: str, on_missing_repli
     if on_missing_replicas not in {"error", "warn"}:
         raise ValueError(f"on_missing_replicas is 'error' or 'warn', not {on_missing_replicas!r}")
     engine = import_engine()
+    log_warnings([*resolution.findings, *_live_findings(resolution, ignore)])
     native = engine.client()
     settings = resolution.setup_kwargs()
     started = time.monotonic()
@@ -121,16 +138,27 @@ def open_mooncake_store(resolution: Resolution, namespace: str, on_missing_repli
     return MooncakeObjectStore(engine, native, resolution, namespace, on_missing_replicas)
 
 
-@dataclass(frozen=True)
-class _Acquiring:
-    """The client's one buffer pool, with a limit to waiting. Mooncake asks for nothing but ``acquire``."""
+def log_warnings(findings: Iterable[Finding]) -> None:
+    """Each warning once, at WARNING; infos are for those who ask."""
+    for finding in findings:
+        if finding.severity is Severity.WARNING:
+            LOGGER.warning("%s", finding)
 
-    pool: Any
-    seconds: float
 
-    def acquire(self, size: int) -> Any:
-        """A lease of ``size`` bytes; RuntimeError where there is no room in time."""
-        return self.pool.acquire(size, block=self.seconds > 0, timeout=self.seconds)
+def _live_findings(resolution: Resolution, ignore: Collection[str]) -> list[Finding]:
+    """What a look at this host and at the endpoints adds to the resolution.
+
+    Raises:
+        ConfigError: an error among it.
+    """
+    from mooncake_config.check import check_before_opening
+
+    # Rules MC0xx and MC1xx have had their say at resolving: what is not among its findings was ignored there.
+    seen = check_before_opening(resolution.process, ignore).findings
+    added = [finding for finding in seen if finding.code >= "MC2" and finding not in resolution.findings]
+    if any(finding.severity is Severity.ERROR for finding in added):
+        raise ConfigError(added)
+    return added
 
 
 class MooncakeObjectStore(ObjectStore[MooncakeRef]):
@@ -143,13 +171,16 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         self._engine = engine
         self._native = native
         self._master = shown(resolution.setup_kwargs()["master_server_addr"])
-        self._chunk_bytes = resolution.settings.chunk_bytes
         self._buffer_bytes = int(resolution.setup_kwargs()["local_buffer_size"])
         self._on_missing_replicas = on_missing_replicas
         self._config = engine.config()
         self._config.replica_num = resolution.replica_num
         self._config.with_hard_pin = True
-        self._pool = engine.pool(native) if self._buffer_bytes else None
+        self._buffer = TransferBuffer(engine.pool(native), self._buffer_bytes) if self._buffer_bytes else None
+        self._chunk_bytes = resolution.settings.chunk_bytes or DEFAULT_CHUNK_BYTES
+        if self._buffer is not None:
+            # A chunk that does not fit the buffer could never be put; in smaller ones the object is the same.
+            self._chunk_bytes = min(self._chunk_bytes, self._buffer.room)
         self._process = os.getpid()
         self._closed = False
         self._leases: set[int] = set()
@@ -169,6 +200,11 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         except _UnreadableColumnsError as error:
             refused = error.names
         return self._put_plan(plan(fields, specs, refused))
+
+    @property
+    def unreleased(self) -> int:
+        """The pieces of the transfer buffer that arrays of results still use."""
+        return len(self._leases)
 
     @contextmanager
     def get(self, ref: MooncakeRef | Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -226,11 +262,18 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
                 "open a store in this process"
             )
 
-    def _transfer(self, prefix: str, pool: _Acquiring | None) -> Any:
+    def _transfer(self, prefix: str, pool: Borrower | NoPieces) -> Any:
         return self._engine.transfer(self._native, key_prefix=prefix, buffer_pool=pool)
 
+    def _pool(self, seconds: float) -> Borrower | NoPieces:
+        return NoPieces() if self._buffer is None else Borrower(self._buffer, seconds)
+
+    def _reading_pool(self, handle: Mapping[str, Any]) -> Borrower | NoPieces:
+        codecs = {encoded["codec"] for encoded in handle["encoded_non_tensor"].values()}
+        return NoPieces() if codecs & FORGETFUL_CODECS else self._pool(seconds=0)
+
     def _put_plan(self, made: Plan) -> MooncakeRef:
-        transfer = self._transfer(KEY_PREFIX, self._pool and _Acquiring(self._pool, WAIT_FOR_BUFFER))
+        transfer = self._transfer(KEY_PREFIX, self._pool(WAIT_FOR_BUFFER))
         parts: list[Any] = []
         try:
             for stage, columns in made.stages.items():
@@ -249,11 +292,10 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         envelope: dict[str, dict[str, Any]] = {"batch": {}, "non_tensor_batch": {}, "meta_info": {}}
         schemas = {}
         for name, column in columns.items():
-            wire = name if name == OWN else wire_name(name)
-            envelope["batch" if column.schema is None else "non_tensor_batch"][wire] = column.values
+            envelope["batch" if column.schema is None else "non_tensor_batch"][name] = column.values
             if column.schema is not None:
                 codec, metadata = column.schema
-                schemas[wire] = self._engine.schema(codec, metadata=metadata)
+                schemas[name] = self._engine.schema(codec, metadata=metadata)
         try:
             return transfer.put(
                 envelope,
@@ -274,7 +316,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
                 replicas=self._config.replica_num,
                 buffer=self._buffer_bytes,
                 chunk=self._chunk_bytes,
-                unreleased=len(self._leases),
+                unreleased=self.unreleased,
             ) from error
 
     def _check_stored(self, parts: list[Any]) -> None:
@@ -306,7 +348,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
 
     def _read(self, handle: Mapping[str, Any]) -> dict[str, Any]:
         keys = _manifest_keys(handle)
-        transfer = self._transfer(_prefix(keys[0]), self._pool and _Acquiring(self._pool, 0))
+        transfer = self._transfer(_prefix(keys[0]), self._reading_pool(handle))
         try:
             native = transfer.get(self._engine.import_ref(handle), type="dict")
         except NATIVE_FAILURES as error:
@@ -330,10 +372,12 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
 
     def _remove(self, handle: Mapping[str, Any]) -> None:
         keys = _manifest_keys(handle)
-        transfer = self._transfer(_prefix(keys[0]), None)
+        transfer = self._transfer(_prefix(keys[0]), NoPieces())
         try:
             transfer.cleanup_dataproto(self._engine.import_ref(handle))
-        except NATIVE_FAILURES:
+        except NATIVE_FAILURES as error:
+            if code_in(error) in OUT_OF_REACH:
+                raise remove_failure(code_in(error) or 0, keys[0], self._master) from error
             # The list of parts cannot be read, or a part refused: the master can go by the beginning of the keys.
             for key in keys:
                 self._remove_below(key.removesuffix("/manifest"))
@@ -392,7 +436,7 @@ def _joined(parts: list[Any], made: Plan) -> Any:
         stage_refs={stage: ref for part in parts for stage, ref in part.stage_refs.items()},
         field_index={name: place for part in parts for name, place in part.field_index.items()},
         encoded_non_tensor={name: how for part in parts for name, how in part.encoded_non_tensor.items()},
-        meta_info={wire_name(name): value for name, value in made.inline.items()},
+        meta_info=made.inline,
     )
 
 

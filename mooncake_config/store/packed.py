@@ -16,7 +16,7 @@ import numpy as np
 
 from mooncake_config.store.tensors import array_tensor, dtype_name, is_tensor, tensor_array
 
-TUPLE, SET, FROZENSET, RANGE, BYTEARRAY, INTEGER, TEXT, COMPLEX, ARRAY, NUMBER, OBJECTS, TENSOR = range(1, 13)
+TUPLE, SET, FROZENSET, RANGE, INTEGER, TEXT, COMPLEX, ARRAY, NUMBER, OBJECTS, TENSOR = range(1, 12)
 """The extension types. A number is never used for something else."""
 
 ARRAY_KINDS = frozenset("biufcSUmM")
@@ -130,7 +130,7 @@ _ENCODERS: dict[type, Callable[[Any, Path], object]] = {
     set: lambda value, path: _extension(SET, _items(value, path)),
     frozenset: lambda value, path: _extension(FROZENSET, _items(value, path)),
     range: lambda value, _: _extension(RANGE, [value.start, value.stop, value.step]),
-    bytearray: lambda value, _: msgpack.ExtType(BYTEARRAY, bytes(value)),
+    bytearray: lambda value, _: bytes(value),  # As Ray does.
     complex: lambda value, _: _extension(COMPLEX, [value.real, value.imag]),
     np.ndarray: _array,
 }
@@ -157,7 +157,6 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
     SET: lambda data: set(unpack(data)),
     FROZENSET: lambda data: frozenset(unpack(data)),
     RANGE: lambda data: range(*unpack(data)),
-    BYTEARRAY: bytearray,
     INTEGER: lambda data: int.from_bytes(data, "little", signed=True),
     TEXT: lambda data: data.decode("utf-8", "surrogatepass"),
     COMPLEX: lambda data: complex(*unpack(data)),

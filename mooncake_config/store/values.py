@@ -142,7 +142,7 @@ def cast(name: str, array: Array, dtype: str | np.dtype[Any] | None) -> Array:
         return array
     if array.size == 0 or np.can_cast(array.dtype, target, "safe"):
         return array.astype(target)
-    if not np.can_cast(array.dtype, target, "same_kind"):
+    if not (np.can_cast(array.dtype, target, "same_kind") or {array.dtype.kind, target.kind} <= {"i", "u"}):
         raise ValueError(f"{name}: {array.dtype} does not become {target} without a change of its numbers")
     try:
         with np.errstate(over="raise"):
