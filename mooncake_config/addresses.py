@@ -47,21 +47,32 @@ _IPV6 = rf"{_BARE_IPV6}(?:{_ZONE})?"
 _HOST = rf"(?:{_NAME}|\[{_IPV6}\])"
 _ENDPOINT = rf"{_HOST}:{_PORT}"
 _AUTHORITY = rf"{_HOST}(?::{_PORT})?"
-_ETCD = rf"etcd://(?:{_ENDPOINT};)*"
 # RFC 3986, and '@' as curl takes it; less what shows that something was never expanded: $NAME, ${NAME}, %NAME%.
 _USERINFO = r"(?:(?:[A-Za-z0-9._~!&'()*+,;=:@-]|\$(?![A-Za-z_{(])|%[0-9A-Fa-f]{2})*@)?"
 _PATH = r"(?:/(?:[A-Za-z0-9._~!&()*+=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 
-MASTER_PATTERN = whole(rf"(?:{_ETCD})?{_ENDPOINT}|redis://{_AUTHORITY}/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?")
+
+def _master_pattern(host: str) -> str:
+    endpoint, authority = rf"{host}:{_PORT}", rf"{host}(?::{_PORT})?"
+    etcd = rf"(?:etcd://(?:{endpoint};)*)?{endpoint}"
+    return whole(rf"{etcd}|redis://{authority}/?|k8s://[a-z0-9.-]+(?:/[a-z0-9.-]+)?")
+
+
+def _metadata_pattern(host: str) -> str:
+    endpoint, authority = rf"{host}:{_PORT}", rf"{_USERINFO}{host}(?::{_PORT})?"
+    return whole(rf"{P2P}|etcd://(?:{endpoint};)*{endpoint}|https?://{authority}{_PATH}|redis://{authority}/?")
+
+
+MASTER_PATTERN = _master_pattern(_HOST)
 # Mooncake takes an IPv6 address with a zone and a port also without brackets.
 HOSTNAME_PATTERN = whole(rf"{_AUTHORITY}|{_BARE_IPV6}(?:{_ZONE}(?::{_PORT})?)?")
-METADATA_PATTERN = whole(
-    rf"{P2P}|{_ETCD}{_ENDPOINT}|https?://{_USERINFO}{_AUTHORITY}{_PATH}|redis://{_USERINFO}{_AUTHORITY}/?"
-)
+METADATA_PATTERN = _metadata_pattern(_HOST)
 
-_MASTER = re.compile(MASTER_PATTERN)
-_HOSTNAME = re.compile(HOSTNAME_PATTERN)
-_METADATA = re.compile(METADATA_PATTERN)
+# The same for texts without IPv6. Compiling that grammar costs more than all else here, so it waits until it is needed.
+_PLAIN_MASTER = _master_pattern(_NAME)
+_PLAIN_HOSTNAME = whole(rf"{_NAME}(?::{_PORT})?")
+_PLAIN_METADATA = _metadata_pattern(_NAME)
+
 _PARTS = re.compile(
     r"(?:\[(?P<inner>[^\]]*)\]|(?P<ipv6>[^%:]*:[^%:]*:[^%]*(?:%[^:]*)?)|(?P<name>[^:]*))(?::(?P<port>[0-9]+))?"
 )
@@ -103,7 +114,7 @@ def parse_master(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, MASTER_EXAMPLE)
-    if _MASTER.match(text):
+    if re.match(MASTER_PATTERN if "[" in text else _PLAIN_MASTER, text):
         return text
     raise _why_not_master(text)
 
@@ -117,7 +128,7 @@ def parse_metadata(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, METADATA_EXAMPLE)
-    if _METADATA.match(text):
+    if text == P2P or re.match(METADATA_PATTERN if "[" in text else _PLAIN_METADATA, text):
         return text
     raise _why_not_metadata(text)
 
@@ -131,7 +142,7 @@ def parse_hostname(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, HOSTNAME_EXAMPLE)
-    if _HOSTNAME.match(text):
+    if re.match(HOSTNAME_PATTERN if "[" in text or text.count(":") > 1 else _PLAIN_HOSTNAME, text):
         return text
     raise _why_not_hostname(text)
 
@@ -384,7 +395,7 @@ def _why_not_url(said: str, scheme: str, rest: str) -> Malformed:
     if not re.fullmatch(_AUTHORITY, endpoint):
         why = _why_not_host_port(endpoint, "10.0.0.5:8080")
         return Malformed(why.offence, f"in {shown(said)}: {why.message}", f"write {example}.")
-    if _METADATA.match(said) or not re.fullmatch(_USERINFO, userinfo + at):
+    if re.match(METADATA_PATTERN, said) or not re.fullmatch(_USERINFO, userinfo + at):
         message = f"the user or password in {shown(said)} holds a character that means something else in a URL."
         return Malformed("address-form", message, "write it as %XX: %24 for $, %22 for a quote, %2F for a slash.")
     behind = rest[len(userinfo + at + endpoint) :]

@@ -121,22 +121,19 @@ def _negative(raw: object) -> Malformed:
     )
 
 
-_TELLS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), why, way)
-    for pattern, why, way in (
-        (r"[0-9.]+ *[kmgtp]?i?bits?", "counts bits", "sizes are in bytes"),
-        (r"[0-9]+(,[0-9]{3})+( *[a-z]*)", "has separators between its digits", "write the digits alone"),
-        (r"[0-9]+,[0-9]+ *[a-z]*", "has a decimal comma", "write a point instead of the comma"),
-        (r"[0-9]+([_' ][0-9]+)+ *[a-z]*", "has separators between its digits", "write the digits alone"),
-        (r"[0-9.]+e[-+]?[0-9]+.*", "is in exponent form", "write all digits, or a unit"),
-        (r"0x[0-9a-f]+", "is hexadecimal", "write decimal digits"),
-        (r"\+.*", "has a sign", "leave the plus out"),
-        (r"inf(init[ey])?|nan|none|max|unlimited|auto", "is no number", "write how many bytes it may take"),
-        (r"[kmgtp]?i?b(ytes?)?|[kmgtp]", "is a unit without a number", "put the number before it"),
-        (r"\.[0-9]+.*|[0-9]+\. *[a-z]*", "lacks a digit beside its point", "write the digit, as in 0.5gb"),
-        (r"[0-9].*/ *s(ec)?", "is a rate", "write bytes alone"),
-        (r".*[0-9].*%", "is a share", "write bytes; nothing here knows the whole"),
-    )
+_TELLS: tuple[tuple[str, str, str], ...] = (
+    (r"[0-9.]+ *[kmgtp]?i?bits?", "counts bits", "sizes are in bytes"),
+    (r"[0-9]+(,[0-9]{3})+( *[a-z]*)", "has separators between its digits", "write the digits alone"),
+    (r"[0-9]+,[0-9]+ *[a-z]*", "has a decimal comma", "write a point instead of the comma"),
+    (r"[0-9]+([_' ][0-9]+)+ *[a-z]*", "has separators between its digits", "write the digits alone"),
+    (r"[0-9.]+e[-+]?[0-9]+.*", "is in exponent form", "write all digits, or a unit"),
+    (r"0x[0-9a-f]+", "is hexadecimal", "write decimal digits"),
+    (r"\+.*", "has a sign", "leave the plus out"),
+    (r"inf(init[ey])?|nan|none|max|unlimited|auto", "is no number", "write how many bytes it may take"),
+    (r"[kmgtp]?i?b(ytes?)?|[kmgtp]", "is a unit without a number", "put the number before it"),
+    (r"\.[0-9]+.*|[0-9]+\. *[a-z]*", "lacks a digit beside its point", "write the digit, as in 0.5gb"),
+    (r"[0-9].*/ *s(ec)?", "is a rate", "write bytes alone"),
+    (r".*[0-9].*%", "is a share", "write bytes; nothing here knows the whole"),
 )
 """What a text of another form has by all appearance, why it is refused, and what to write."""
 
@@ -152,7 +149,7 @@ def _why_unreadable(text: str) -> Malformed:
         why, way = f"is {len(text):,} characters long", "write the size alone"
     else:
         why, way = next(
-            ((why, way) for tell, why, way in _TELLS if tell.fullmatch(text)),
+            ((why, way) for tell, why, way in _TELLS if re.fullmatch(tell, text, re.IGNORECASE)),
             ("is not a size", "write a number and one of b, kb, mb, gb, tb (powers of 1024) and nothing else"),
         )
     return Malformed("unreadable-size", f"{shown(text)} {why}.", f'{way}, for example "{EXAMPLE}".')

@@ -53,20 +53,20 @@ ELSEWHERE: dict[str, str] = {
 }
 """Names for settings that no variable gives, and what gives them."""
 
-ENGINE_NAMES = re.compile(
+ENGINE_NAMES = (
     _PREFIX + r"(?:HOST_ID|TENANT_ID|STORE_CHECKSUM|USE_URING|SCANMETA_ITERATOR_KEYS_LIMIT|SNAPSHOT_LOCAL_PATH"
     r"|CLIENT_HTTP_PORT|ENABLE_CLIENT_HTTP_SERVER|ENABLE_DFS|MASTER_SERVICE_SNAPSHOT_TEST_SKIP_CLEANUP"
     r"|(?:OFFLOAD|OFFSET|BUCKET|DISK|DFS|DISTRIBUTED|NVME_KV|AWS|EP|PG|DATAPROTO)_[A-Z0-9_]+)"
 )
 """Names that Mooncake 0.3.13 itself reads, found in its binaries and Python modules, by family."""
 
-_SCRIPT_NAMES = re.compile(_PREFIX + r"(?:LOGS?|HOME|VERSION|ROOT|DIR|PATH|BUILD|TEST|MASTER_BIN|MASTER_LOG)(?:_.*)?")
+_SCRIPT_NAMES = _PREFIX + r"(?:LOGS?|HOME|VERSION|ROOT|DIR|PATH|BUILD|TEST|MASTER_BIN|MASTER_LOG)(?:_.*)?"
 """Names that launch and build scripts keep paths and the like in."""
 
 _ADDRESS = r"(?:_(?:ADDR|ADDRESS|HOST|HOSTNAME|IP|NAME|ENDPOINTS?|URL|URI|PORT))*"
 _AMOUNT = r"(?:_SIZE)?(?:_(?:BYTES|B|KB|MB|GB|TB|MIB|GIB))?"
-_WORDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (variable, re.compile(rf"_*(?:(?:STORE|TE|TRANSFER|ENGINE|CLIENT|DEFAULT)_)?(?:{tail})_*"))
+_WORDINGS: tuple[tuple[str, str], ...] = tuple(
+    (variable, rf"_*(?:(?:STORE|TE|TRANSFER|ENGINE|CLIENT|DEFAULT)_)?(?:{tail})_*")
     for variable, tail in (
         ("MOONCAKE_MASTER", rf"(?:RPC_)?MASTERS?(?:_(?:SERVER|SERVICE|NODE|RPC))?{_ADDRESS}"),
         ("MOONCAKE_TE_META_DATA_SERVER", rf"(?:HTTP_|ETCD_)?META(?:_?DATA)?(?:_(?:SERVER|SERVICE|STORE))?{_ADDRESS}"),
@@ -79,12 +79,12 @@ _WORDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 """Other words for the same thing behind the prefix, as guides, scripts and other tools have them."""
 
-_LINK = re.compile(
+_LINK = (
     r"(?P<service>MOONCAKE(?:_[A-Z0-9]+)*?)_"
     r"(?:(?P<host>SERVICE_HOST)|(?P<port>SERVICE_PORT(?:_[A-Z0-9_]+)?)|(?P<url>PORT)|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?)"
 )
-_LINK_URL = re.compile(r"(?:tcp|udp|sctp)://.+")
-_NOT_THE_MASTER = re.compile(r"META|ETCD|REDIS|METRIC|HTTP|PROMETHEUS|GRAFANA|^(?!.*MASTER).*(?:STORE|CLIENT)")
+_LINK_URL = r"(?:tcp|udp|sctp)://.+"
+_NOT_THE_MASTER = r"META|ETCD|REDIS|METRIC|HTTP|PROMETHEUS|GRAFANA|^(?!.*MASTER).*(?:STORE|CLIENT)"
 
 _OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN))
 _RELATED_STARTS = ("MOONCAKE", "mooncake", "Mooncake", "MoonCake", "MC_", "mc_")
@@ -107,13 +107,13 @@ def is_service_link(name: str, value: str) -> bool:
 
     ``MOONCAKE_MASTER_PORT`` is one only where it holds a URL; a bare number was written by a person.
     """
-    match = _LINK.fullmatch(name)
-    return match is not None and (match["url"] is None or _LINK_URL.fullmatch(value) is not None)
+    match = re.fullmatch(_LINK, name)
+    return match is not None and (match["url"] is None or re.fullmatch(_LINK_URL, value) is not None)
 
 
 def is_known_elsewhere(name: str) -> bool:
     """Whether the name is one of Mooncake's own or of scripts around it, with no bearing on the eight fields."""
-    return bool(ENGINE_NAMES.fullmatch(name) or _SCRIPT_NAMES.fullmatch(name)) or name in FOREIGN_SWITCHES
+    return bool(re.fullmatch(ENGINE_NAMES, name) or re.fullmatch(_SCRIPT_NAMES, name)) or name in FOREIGN_SWITCHES
 
 
 def meant_by(name: str, value: str) -> str | None:
@@ -139,7 +139,7 @@ def _by_wording(name: str) -> str | None:
     for prefix in ("MOONCAKE", "MC_"):
         if name.startswith(prefix):
             tail = name[len(prefix) :]
-            return next((variable for variable, words in _WORDINGS if words.fullmatch(tail)), None)
+            return next((variable for variable, words in _WORDINGS if re.fullmatch(words, tail)), None)
     return None
 
 
@@ -174,8 +174,8 @@ def _slips(word: str, known: str) -> int:
 def kubernetes_master(variables: Mapping[str, str]) -> str | None:
     """host:port of the Kubernetes Service of a master, where one was injected."""
     for name, host in sorted(variables.items(), key=lambda item: ("MASTER" not in item[0], item)):
-        match = _LINK.fullmatch(name)
-        if match and match["host"] and host and not _NOT_THE_MASTER.search(match["service"]):
+        match = re.fullmatch(_LINK, name)
+        if match and match["host"] and host and not re.search(_NOT_THE_MASTER, match["service"]):
             port = _service_port(match["service"], variables)
             if port:
                 return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
