@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from mooncake_config.damage import refuse_damage, text_of, whole
 from mooncake_config.display import shown
@@ -40,6 +39,8 @@ DEVICE_PATTERN = whole(rf"{_DEVICE}(?: *, *{_DEVICE})*")
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, or None."""
     table = {_plain(item): item for item in known}
+    from difflib import get_close_matches  # only a mistake needs it
+
     matches = get_close_matches(_plain(word[:80]), table, n=1, cutoff=0.6)
     return table[matches[0]] if matches else None
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
 
 import humanfriendly
 
@@ -18,8 +19,9 @@ from mooncake_config.damage import kind_of, refuse_damage, text_of, whole
 from mooncake_config.display import number_text, shown
 from mooncake_config.findings import Malformed
 
-_NAMES = ("", "b", "byte", "bytes", *(p + s for p in "kmgtp" for s in ("", "b", "i", "ib", "ibyte", "ibytes")))
-_MULTIPLIERS = {name: humanfriendly.parse_size(f"1{name}", binary=True) for name in _NAMES}
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _PREFIXED = r"[KkMmGgTtPp](?:[iI]?[bB]?|[iI][bB][yY][tT][eE][sS]?)"
 _UNIT = rf"(?:{_PREFIXED}|[bB](?:[yY][tT][eE][sS]?)?)"
 _SIZE = re.compile(rf"(?P<number>[0-9]+(?:\.[0-9]+)?) *(?P<unit>{_UNIT})?")
@@ -88,9 +90,9 @@ def _parse_text(text: str) -> int:
     match = _SIZE.fullmatch(text) if len(text) <= DIGITS_LIMIT else None
     if match is None:
         raise _why_unreadable(text)
-    multiplier = _MULTIPLIERS[(match["unit"] or "").lower()]
+    multiplier = _multiplier((match["unit"] or "").lower())
     number = match["number"]
-    size = (int(number) if number.isdigit() else Fraction(number)) * multiplier
+    size = (int(number) if number.isdigit() else _fraction(number)) * multiplier
     if size.denominator == 1:
         return int(size)
     if multiplier == 1:
@@ -103,9 +105,21 @@ def _parse_text(text: str) -> int:
     )
 
 
+@cache
+def _multiplier(unit: str) -> int:
+    """Bytes of one unit that the grammar knows."""
+    return int(humanfriendly.parse_size(f"1{unit}", binary=True))
+
+
+def _fraction(number: str) -> Fraction:
+    from fractions import Fraction  # few sizes have one, and every start would pay for the import
+
+    return Fraction(number)
+
+
 def _fraction_without_unit(number: str) -> Malformed:
     with_unit = f"{number}gb"
-    whole_bytes = _SIZE.fullmatch(with_unit) and (Fraction(number) * _MULTIPLIERS["gb"]).denominator == 1
+    whole_bytes = _SIZE.fullmatch(with_unit) and (_fraction(number) * _multiplier("gb")).denominator == 1
     return Malformed(
         "fraction-of-a-byte",
         f"{shown(number)} counts bytes, and a byte has no fractions.",
@@ -158,8 +172,8 @@ def _why_unreadable(text: str) -> Malformed:
 def format_size(size: int) -> str:
     """The shortest text that parses to the same number of bytes: ``2gb``, or plain digits."""
     for unit in ("tb", "gb", "mb", "kb"):
-        if size and size % _MULTIPLIERS[unit] == 0:
-            return f"{size // _MULTIPLIERS[unit]}{unit}"
+        if size and size % _multiplier(unit) == 0:
+            return f"{size // _multiplier(unit)}{unit}"
     return number_text(size)
 
 
