@@ -215,6 +215,7 @@ TABLE: tuple[tuple[str, int, str, str], ...] = (
         "None is what a program makes of a value that is not there",
         f"give an object, such as '{LONE}', or leave the option out.",
     ),
+    ("eyJhb", 1, PLAIN, f"write an object, such as '{LONE}'."),
     ("tcp", 1, PLAIN, f"write an object, such as '{LONE}'."),
     ("10.0.0.5:50051", 5, PLAIN, f"write an object, such as '{LONE}'."),
     (
@@ -271,6 +272,25 @@ def test_encoded_more_than_once(times: int, often: str) -> None:
     offence, message, _ = fault_of(text)
     assert offence == "not-an-object"
     assert message.endswith(f"it was encoded {often}.")
+
+
+def test_encoded_more_often_than_is_undone() -> None:
+    """What is encoded too often to be taken apart, with quotes around that, is refused like any other text."""
+    text = SHORT
+    for _ in range(5):
+        text = json.dumps(text)
+    offence, message, _ = fault_of(f"'{text}'")
+    assert offence == "broken-json"
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 4, 5])
+def test_password_below_many_escapes(times: int) -> None:
+    """A password is hidden below several layers of escapes."""
+    text = json.dumps({"metadata_server": "http://u:hunter2@h"}).replace("/", "\\/").replace("@", "\\u0040")
+    for _ in range(times):
+        text = json.dumps(text)[1:-1]
+    assert "hunter2" not in fault_of(text)[1]
 
 
 def test_what_nobody_knows() -> None:
