@@ -46,7 +46,7 @@ def page_of(process: Process, width: int = 80) -> str:
 
 def test_page_of_a_good_job() -> None:
     """The page shows each field in human and exact form, its source and spot, and what it overrode."""
-    assert page_of(process_with({"global_segment_size": "2gb", "chunk_bytes": 1000})) == (
+    assert page_of(process_with({"global_segment_size": "2gb", "chunk_bytes": "64mb"})) == (
         "mooncake object store: trainer, local rank 0, on node 10.0.0.7\n"
         "2 nodes, 8 processes on each\n"
         "\n"
@@ -60,9 +60,8 @@ def test_page_of_a_good_job() -> None:
         "global_segment_size   2 GiB (2147483648)   cli     init kwargs\n"
         "                                                   over 8gb (default)\n"
         "local_buffer_size     32 GiB (34359738368) default\n"
-        "chunk_bytes           1000 bytes           cli     init kwargs\n"
-        "                                                   over Mooncake's own\n"
-        "                                                   (default)\n"
+        "chunk_bytes           64 MiB (67108864)    cli     init kwargs\n"
+        "                                                   over Mooncake's own (default)\n"
         "\n"
         "Memory on each training node: 8 × 32 GiB buffer + 2 GiB segment = 258 GiB.\n"
         "\n"
