@@ -37,6 +37,8 @@ FAULTS_LIMIT = 20
 
 _STANDARD_INPUT = Origin(Source.CLI, "standard input")
 
+_KNOWN = frozenset(spec.name for spec in FIELDS)
+
 InitKwargs = str | Mapping[str, object] | None
 
 
@@ -53,7 +55,11 @@ class _JsonObject(dict[str, object]):
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
-        self.doubled = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        self.doubled = _doubled(pairs) if len(pairs) != len(self) else []
+
+
+def _doubled(pairs: list[tuple[str, object]]) -> list[str]:
+    return sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
 
 
 class _NotANumber(ValueError):
@@ -251,13 +257,12 @@ def _not_an_object(value: object, origin: Origin) -> Reading:
 
 
 def _claims_and_faults(mapping: Mapping[str, object], origin: Origin) -> Reading:
-    known = {spec.name for spec in FIELDS}
     doubled = _doubled_keys(getattr(mapping, "doubled", ()), origin)
-    unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in known and key != SCHEMA_KEY}, origin)
+    unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in _KNOWN and key != SCHEMA_KEY}, origin)
     if origin.spot == KWARGS_SPOT:
-        claims = mapping_claims({name: raw for name, raw in mapping.items() if name in known})
+        claims = mapping_claims({name: raw for name, raw in mapping.items() if name in _KNOWN})
     else:
-        claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in known}
+        claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in _KNOWN}
     return Reading(claims, (*doubled, *unknown))
 
 

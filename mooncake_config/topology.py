@@ -72,7 +72,9 @@ def complete_topology(
         size = _whole_number(environ, "LOCAL_WORLD_SIZE", 1, faults)
     nodes = given.num_nodes or count_nodes()
     trainers = given.trainer_nodes or nodes
-    return replace(given, local_rank=rank, processes_per_node=size, num_nodes=nodes, trainer_nodes=trainers), tuple(faults)
+    return replace(given, local_rank=rank, processes_per_node=size, num_nodes=nodes, trainer_nodes=trainers), tuple(
+        faults
+    )
 
 
 def _whole_number(environ: Mapping[str, str], name: str, least: int, faults: list[Fault]) -> int | None:
