@@ -386,6 +386,7 @@ SECRET_PLACES = [spec.name for spec in FIELDS]
 @given(
     passwords(), st.sampled_from(SECRET_PLACES), st.sampled_from(["http", "redis", "etcd", "ftp", ""]), st.booleans()
 )
+@example("Zq/Zq:Zq", "device_name", "", False)
 def test_no_password_is_shown(password: str, field: str, scheme: str, in_variable: bool) -> None:
     """A password in any field, read or refused, in force or not, is in no text that anybody prints."""
     url = f"{scheme}://user:{password}@10.0.0.5:8080/metadata" if scheme else f"user:{password}@10.0.0.5:8080"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mooncake_config.addresses import scheme_of
-from mooncake_config.display import shown
+from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
 from mooncake_config.protocols import is_device_name
@@ -557,7 +557,8 @@ def device_is_no_device_name(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_DEVICE=mlx5_0,mlx5_1 explain --num-nodes 1
     """
-    names = [name.strip() for name in (process.text("device_name") or "").split(",")]
+    # Masked before it is taken apart: a part of a password cannot be told for one.
+    names = [name.strip() for name in masked(process.text("device_name") or "").split(",")]
     odd = [name for name in names if name and not is_device_name(name)]
     if odd:
         meant = ",".join(dict.fromkeys(_devices_meant(names))) or "mlx5_0"
