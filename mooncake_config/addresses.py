@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from ipaddress import IPv4Address, IPv6Address
 
 from mooncake_config.damage import refuse_damage, text_of, whole
@@ -78,6 +79,16 @@ _PARTS = re.compile(
 )
 
 
+class Reach(Enum):
+    """Who can be reached by a host, as far as its text alone tells."""
+
+    ORDINARY = "a host, or a name that only a resolver knows"
+    LOOPBACK = "the machine itself"
+    WILDCARD = "nobody: a server listens on it"
+    LINK_LOCAL = "one wire"
+    SEVERAL = "several hosts at once: multicast and broadcast"
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A host (a name or an IP, without brackets) and a port, None where the form has none."""
@@ -86,19 +97,13 @@ class Endpoint:
     port: int | None
     ip: IPAddress | None = field(init=False, repr=False, compare=False)
     """The IP that the host spells, None for a name."""
+    reach: Reach = field(init=False, repr=False, compare=False)
+    """Who can be reached by it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ip", ip_of(self.host))
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether, by its text alone, it reaches only the machine that uses it."""
-        return is_loopback(self.host) if self.ip is None else self.ip.is_loopback
-
-    @property
-    def is_wildcard(self) -> bool:
-        """Whether it is the address to listen on everywhere."""
-        return self.ip is not None and self.ip.is_unspecified
+        ip = ip_of(self.host)
+        object.__setattr__(self, "ip", ip)
+        object.__setattr__(self, "reach", _reach_of_name(self.host) if ip is None else _reach_of_ip(ip))
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -149,6 +154,9 @@ def parse_hostname(raw: object) -> str:
 
 def split_endpoint(text: str) -> Endpoint:
     """Host and port of one endpoint that a parser above has accepted."""
+    host, colon, port = text.partition(":")
+    if "[" not in host and (port.isdigit() or not colon):
+        return Endpoint(host, int(port) if port else None)
     match = _PARTS.fullmatch(text)
     if match is None:
         return Endpoint(text, None)
@@ -158,12 +166,12 @@ def split_endpoint(text: str) -> Endpoint:
 
 def endpoints_of(address: str) -> tuple[Endpoint, ...]:
     """The endpoints inside an accepted address. None for ``P2PHANDSHAKE`` and for a Kubernetes lease."""
-    scheme, separator, rest = address.partition("://")
-    if address == P2P or scheme == "k8s":
+    if "://" not in address:
+        return () if address == P2P else (split_endpoint(address),)
+    scheme, _, rest = address.partition("://")
+    if scheme == "k8s":
         return ()
-    if separator:
-        rest = rest.partition("/")[0].rpartition("@")[2]
-    return tuple(split_endpoint(part) for part in (rest if separator else address).split(";"))
+    return tuple(split_endpoint(part) for part in rest.partition("/")[0].rpartition("@")[2].split(";"))
 
 
 def hosts_of(address: str) -> Iterator[str]:
@@ -182,10 +190,10 @@ def ip_of(host: str) -> IPAddress | None:
 
     An IPv4 address inside IPv6 (``::ffff:127.0.0.1``) is that IPv4 address.
     """
-    bare = host.strip("[]").partition("%")[0].rstrip(".")
+    bare = host.rstrip(".")
     try:
         if ":" in bare:
-            ip = IPv6Address(bare)
+            ip = IPv6Address(bare.strip("[]").partition("%")[0])
             return ip.ipv4_mapped or ip
         return IPv4Address(bare) if bare[:1].isdigit() else None
     except ValueError:
@@ -224,17 +232,31 @@ _LOOPBACK_NAMES = {
 
 def is_loopback(host: str) -> bool:
     """Whether a host, by its text alone, reaches only the machine that uses it."""
-    name = host.lower().rstrip(".")
-    if name in _LOOPBACK_NAMES or name.endswith(".localhost"):
-        return True
-    ip = ip_of(host)
-    return ip is not None and ip.is_loopback
+    return Endpoint(host, None).reach is Reach.LOOPBACK
 
 
 def is_wildcard(host: str) -> bool:
     """Whether a host is the address to *listen* on everywhere, which nobody can connect to from elsewhere."""
-    ip = ip_of(host)
-    return ip is not None and ip.is_unspecified
+    return Endpoint(host, None).reach is Reach.WILDCARD
+
+
+def _reach_of_name(host: str) -> Reach:
+    name = host.lower().rstrip(".")
+    return Reach.LOOPBACK if name in _LOOPBACK_NAMES or name.endswith(".localhost") else Reach.ORDINARY
+
+
+def _reach_of_ip(ip: IPAddress) -> Reach:
+    """Asked at every start: an address of an ordinary IPv4 network is told by one look at its first octet."""
+    if isinstance(ip, IPv4Address) and int(ip) >> 24 in _ORDINARY_OCTETS:
+        return Reach.ORDINARY
+    if ip.is_loopback or ip.is_unspecified:
+        return Reach.LOOPBACK if ip.is_loopback else Reach.WILDCARD
+    if ip.is_multicast or int(ip) == 0xFFFFFFFF:
+        return Reach.SEVERAL
+    return Reach.LINK_LOCAL if ip.is_link_local else Reach.ORDINARY
+
+
+_ORDINARY_OCTETS = frozenset(range(1, 224)) - {127, 169}
 
 
 # Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown.

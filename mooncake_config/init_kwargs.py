@@ -97,15 +97,19 @@ def read_init_kwargs(value: InitKwargs) -> Reading:
     """
     if value is None:
         return Reading()
+    if isinstance(value, str):
+        return _read_argument(value)
     if isinstance(value, Mapping):
         return _claims_and_faults(value, Origin(Source.CLI, KWARGS_SPOT))
-    if not isinstance(value, str):
-        raise TypeError(f"init kwargs must be JSON text, '@FILE', a mapping or None, not {type(value).__name__}")
-    if value == "-":
+    raise TypeError(f"init kwargs must be JSON text, '@FILE', a mapping or None, not {type(value).__name__}")
+
+
+def _read_argument(text: str) -> Reading:
+    if text == "-":
         return _read_standard_input()
-    if value.startswith("@"):
-        return _read_file(value[1:], Origin(Source.CLI, shown(value[1:], RAW_LIMIT)))
-    return _read_text(value, Origin(Source.CLI, FLAG))
+    if text.startswith("@"):
+        return _read_file(text[1:], Origin(Source.CLI, shown(text[1:], RAW_LIMIT)))
+    return _read_text(text, Origin(Source.CLI, FLAG))
 
 
 def _refused(offence: str, origin: Origin, message: str, fix: str) -> Reading:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 
 from mooncake_config.addresses import Endpoint, endpoints_of
 from mooncake_config.display import masked
@@ -20,6 +19,7 @@ from mooncake_config.topology import Role, Topology
 
 Value = int | str | None
 
+_ADDRESSES = tuple(spec.name for spec in FIELDS if spec.wiring.address)
 _READ = frozenset(spec.wiring.variable for spec in FIELDS)
 
 
@@ -37,6 +37,14 @@ class Process:
     ``values`` has each field's validated value, None where it is malformed or nobody claims it; passwords stand in it
     in clear, so no repr shows it. ``variables`` holds the environment variables whose names concern Mooncake, and no
     others.
+
+    What several rules look at is taken apart once, when the process is made:
+
+    Attributes:
+        endpoints: each endpoint that an address field holds, with the field's name.
+        own_endpoint: what this client advertises: host, and port where local_hostname has one.
+        respelt: field, raw text and value, where a text was written that is not itself the value.
+        unread_variables: names and texts of the variables that concern Mooncake and are no value here, by name.
     """
 
     backend: Backend
@@ -48,6 +56,35 @@ class Process:
     faults: tuple[Fault, ...]
     variables: Environment
     node: NodeAddress
+    endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
+    own_endpoint: Endpoint | None = field(init=False, repr=False, compare=False)
+    respelt: tuple[tuple[str, str, int | str], ...] = field(init=False, repr=False, compare=False)
+    unread_variables: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        endpoints = tuple(self._take_addresses_apart())
+        own = next((endpoint for name, endpoint in endpoints if name == "local_hostname"), None)
+        unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
+        for name, value in (
+            ("endpoints", endpoints),
+            ("own_endpoint", own),
+            ("respelt", tuple(self._compare_spellings())),
+            ("unread_variables", tuple(sorted(unread))),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _take_addresses_apart(self) -> Iterator[tuple[str, Endpoint]]:
+        for name in _ADDRESSES:
+            address = self.values[name]
+            if isinstance(address, str):
+                for endpoint in endpoints_of(address):
+                    yield name, endpoint
+
+    def _compare_spellings(self) -> Iterator[tuple[str, str, int | str]]:
+        for name, claims in self.ledger.claims.items():
+            raw, value = claims[0].raw, self.values.get(name)
+            if isinstance(raw, str) and value is not None and raw != value:
+                yield name, raw, value
 
     @property
     def contributes_segment(self) -> bool:
@@ -67,22 +104,6 @@ class Process:
     def winner(self, name: str) -> Claim | None:
         """The claim that holds."""
         return self.ledger.winner(name)
-
-    @cached_property
-    def endpoints(self) -> tuple[tuple[str, Endpoint], ...]:
-        """Each endpoint that an address field holds, with the field's name; taken apart once for all rules."""
-        addresses = ((spec.name, self.text(spec.name)) for spec in FIELDS if spec.wiring.address)
-        return tuple((name, endpoint) for name, address in addresses if address for endpoint in endpoints_of(address))
-
-    @cached_property
-    def unread_variables(self) -> tuple[tuple[str, str], ...]:
-        """Names and texts of the variables that concern Mooncake and are no value here, by name."""
-        return tuple(sorted(item for item in self.variables.variables.items() if item[0] not in _READ))
-
-    @property
-    def own_endpoint(self) -> Endpoint | None:
-        """What this client advertises: host, and port where local_hostname has one."""
-        return next((endpoint for name, endpoint in self.endpoints if name == "local_hostname"), None)
 
     @property
     def node_memory(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -155,7 +156,7 @@ def _ordered_sources(world: World) -> tuple[LayerSource, ...]:
     """The sources in the order that the settings class gives them."""
     asking = WorldSource(StoreSettings, world)
     ordered = StoreSettings.settings_customise_sources(StoreSettings, asking, asking, asking, asking)
-    return tuple(source for source in ordered if isinstance(source, LayerSource))
+    return cast("tuple[LayerSource, ...]", ordered)
 
 
 def _validate(

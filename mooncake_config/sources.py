@@ -207,17 +207,22 @@ class InitKwargsSource(LayerSource):
         return {name: claim.raw for name, claim in self.claims.items() if not claim.is_empty or name not in fields}
 
 
+@cache
+def _variables(settings_cls: type[BaseSettings]) -> tuple[tuple[str, str], ...]:
+    """Field and variable of each field that has one."""
+    return tuple((spec.name, spec.wiring.variable) for spec in field_specs(settings_cls) if spec.wiring.variable)
+
+
 class EnvironmentSource(LayerSource):
     """The environment variables of the table. Case-sensitive; no other variable is ever a value."""
 
     def read(self, world: World) -> Mapping[str, Claim]:
         environment = world.environment
         found: dict[str, Claim] = {}
-        for spec in field_specs(self.settings_cls):
-            variable = spec.wiring.variable
-            text = environment.variables.get(variable) if variable else None
-            if variable and text is not None:
-                found[spec.name] = Claim(text, environment.origin(variable))
+        for name, variable in _variables(self.settings_cls):
+            text = environment.variables.get(variable)
+            if text is not None:
+                found[name] = Claim(text, environment.origin(variable))
         return found
 
 

@@ -89,16 +89,21 @@ _NOT_THE_MASTER = r"META|ETCD|REDIS|METRIC|HTTP|PROMETHEUS|GRAFANA|^(?!.*MASTER)
 _OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN))
 _RELATED_STARTS = ("MOONCAKE", "mooncake", "Mooncake", "MoonCake", "MC_", "mc_")
 
+_FIRST_TWO = frozenset(name[:2] for name in (*_RELATED_STARTS, *_OTHER_NAMES))
+_LAST_TWO = frozenset(tail[-2:] for tail in _TAILS)
+
 
 def related_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables whose names concern Mooncake: by their beginning, as a bare field name, or by the end of a name.
 
     The end finds a prefix that is misspelt (``MOONCKE_MASTER``).
     """
+    # Every start goes through the whole environment, so two letters decide first, and most names end there.
     return {
         name: environ[name]
         for name in environ
-        if name.startswith(_RELATED_STARTS) or name.endswith(_TAILS) or name in _OTHER_NAMES
+        if (name[:2] in _FIRST_TWO or name[-2:] in _LAST_TWO)
+        and (name.startswith(_RELATED_STARTS) or name.endswith(_TAILS) or name in _OTHER_NAMES)
     }
 
 

@@ -38,7 +38,8 @@ _Subject = TypeVar("_Subject")
 PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
-_LOOKING = tuple(rule for rule in PROCESS_RULES if not rule.by_reading)
+_LOOKING = tuple(rule for rule in rules_in(value_rules, process_rules) if not rule.by_reading)
+_AT_VARIABLES = rules_in(variable_rules)
 
 
 @cache
@@ -117,7 +118,9 @@ def examine_node(node: Node, ignore: Collection[str] = ()) -> tuple[Finding, ...
 
 
 def _process_findings(process: Process) -> list[Finding]:
-    return [*_read_findings(process), *seen(_LOOKING, process, process)]
+    """What was read wrong and what the rules see; rules on variables are asked where one is set that is not read."""
+    asked = _LOOKING + _AT_VARIABLES if process.unread_variables else _LOOKING
+    return [*_read_findings(process), *seen(asked, process, process)]
 
 
 def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> Iterator[Finding]:

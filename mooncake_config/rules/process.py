@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from mooncake_config.addresses import P2P, ip_of, is_loopback
+from mooncake_config.addresses import P2P, Reach, ip_of, is_loopback
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
@@ -84,7 +84,7 @@ def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
         return
     count = f"this job has {process.topology.num_nodes} nodes" if several else "the number of nodes is unknown"
     for name, endpoint in process.endpoints:
-        if endpoint.is_loopback:
+        if endpoint.reach is Reach.LOOPBACK:
             certain = several and not (name == "local_hostname" and _is_guess(process))
             message = f"{shown(endpoint.host)} is a loopback address, which only this host reaches, and {count}."
             yield Problem((name,), message, _off_loopback(process, name), None if certain else Severity.WARNING)
@@ -253,7 +253,7 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     winner, endpoint = process.winner("local_hostname"), process.own_endpoint
     if not winner or not endpoint or not _is_job_wide(winner.origin) or _several_nodes(process) is False:
         return
-    if endpoint.is_loopback or endpoint.is_wildcard:
+    if endpoint.reach in (Reach.LOOPBACK, Reach.WILDCARD):
         return
     own, given = ip_of(process.node.address), endpoint.ip
     mapping = winner.origin.spot == KWARGS_SPOT
@@ -415,7 +415,7 @@ def link_local_address(process: Process) -> Iterator[Problem]:
     if _several_nodes(process) is False:
         return
     for name, endpoint in process.endpoints:
-        if endpoint.ip is not None and endpoint.ip.is_link_local:
+        if endpoint.reach is Reach.LINK_LOCAL:
             message = f"{shown(endpoint.host)} is link-local: other networks, and other interfaces, do not reach it."
             yield Problem((name,), message, "write a routable address on the data network.")
 
@@ -485,6 +485,24 @@ def more_trainer_nodes_than_nodes(process: Process) -> Iterator[Problem]:
     if nodes is not None and trainers is not None and trainers > nodes:
         message = f"{trainers} nodes are said to train, and the job has {nodes}."
         yield Problem((), message, "correct --trainer-nodes or --num-nodes.", origin=_TRAINER_FLAG)
+
+
+@rule("MC125", Severity.ERROR, protects=True)
+def cxl_without_size(process: Process) -> Iterator[Problem]:
+    """The protocol is cxl, and MC_CXL_DEV_SIZE is not set.
+
+    Why: Mooncake aborts the process (LOG(FATAL) in client_service.cpp).
+
+    Fix: export MC_CXL_DEV_SIZE, or use another protocol.
+
+    Fires:
+        MOONCAKE_PROTOCOL=cxl explain --num-nodes 1
+    Silent:
+        MOONCAKE_PROTOCOL=cxl MC_CXL_DEV_SIZE=1073741824 explain --num-nodes 1
+    """
+    if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
+        message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
+        yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
 
 
 @rule("MC130", Severity.INFO)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooncake_config.addresses import scheme_of
+from mooncake_config.addresses import Reach, scheme_of
+from mooncake_config.damage import NOTHING
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
-from mooncake_config.protocols import is_device_name
-from mooncake_config.provenance import Claim
+from mooncake_config.protocols import devices_of, is_device_name
 from mooncake_config.rules.rule import Problem, reported_by_reading, rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import LARGEST, format_size, human_size
@@ -470,7 +470,7 @@ def wildcard_address(process: Process) -> Iterator[Problem]:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
     for name, endpoint in process.endpoints:
-        if endpoint.is_wildcard:
+        if endpoint.reach is Reach.WILDCARD:
             message = (
                 f"{shown(endpoint.host)} is the wildcard address: a server listens on it, nobody can connect to it."
             )
@@ -640,11 +640,11 @@ def rewritten_value(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_PROTOCOL=tcp explain --num-nodes 1
     """
-    for name, claim in _winners(process):
-        value = process.values[name]
-        if isinstance(claim.raw, str) and value is not None and claim.raw != _written(claim.raw, value):
-            written = _written(claim.raw, value)
-            yield Problem((name,), f'"{shown(claim.raw)}" is read as {shown(written)}.', f"write {shown(written)}.")
+    for name, raw, value in process.respelt:
+        # A size keeps its own spelling, less the blanks around it.
+        written = value if isinstance(value, str) else raw.strip()
+        if raw != written:
+            yield Problem((name,), f'"{shown(raw)}" is read as {shown(written)}.', f"write {shown(written)}.")
 
 
 @rule("MC048", Severity.INFO)
@@ -662,14 +662,11 @@ def long_decimal_size(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=1.125gb explain --num-nodes 1
     """
-    for name, claim in _winners(process):
-        size = process.size(name)
-        if size is None or not isinstance(claim.raw, str) or "." not in claim.raw:
-            continue
-        fraction = re.match(r"\s*[0-9]+\.([0-9]*?)0*[^0-9]*$", claim.raw)
-        if fraction and len(fraction[1]) > 3:
+    for name, raw, size in process.respelt:
+        fraction = re.match(r"\s*[0-9]+\.([0-9]*?)0*[^0-9]*$", raw) if isinstance(size, int) and "." in raw else None
+        if fraction and isinstance(size, int) and len(fraction[1]) > 3:
             better = format_size(size)
-            yield Problem((name,), f"{shown(claim.raw.strip())} is exactly {better}.", f"write {better}.")
+            yield Problem((name,), f"{shown(raw.strip())} is exactly {better}.", f"write {better}.")
 
 
 @rule("MC049", Severity.WARNING)
@@ -809,20 +806,62 @@ def multicast_address(process: Process) -> Iterator[Problem]:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
     for name, endpoint in process.endpoints:
-        if endpoint.ip is not None and (endpoint.ip.is_multicast or str(endpoint.ip) == "255.255.255.255"):
+        if endpoint.reach is Reach.SEVERAL:
             message = f"{shown(endpoint.host)} stands for many hosts at once; a connection goes to one."
             yield Problem((name,), message, "write the address of one host on the data network.")
 
 
-def _winners(process: Process) -> Iterator[tuple[str, Claim]]:
-    for name, claims in process.ledger.claims.items():
-        if claims and name in process.values:
-            yield name, claims[0]
+@rule("MC055", Severity.ERROR, protects=True)
+def text_of_nothing(process: Process) -> Iterator[Problem]:
+    """A value is the text None, null, nil or undefined, or has such a host.
+
+    Why: a program wrote a value that it did not have: str(None), f"{None}:50051", a template without its variable. As a
+    host name it is looked up, as a device it is looked for, and setup gives up after a minute or more.
+
+    Fix: give the value, or leave it out.
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=None explain --num-nodes 1
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=node-7 explain --num-nodes 1
+    """
+    found = [(name, endpoint.host) for name, endpoint in process.endpoints if endpoint.host.lower() in NOTHING]
+    device = process.text("device_name")
+    if device and device.lower() in NOTHING:
+        found.append(("device_name", device))
+    for name, text in found:
+        message = f"{text} is what a program writes for a value that it does not have."
+        yield Problem((name,), message, "give the value, or leave it out.")
 
 
-def _written(raw: str, value: int | str) -> str:
-    """The raw text as it should be written: a size keeps its own spelling."""
-    return value if isinstance(value, str) else raw.strip()
+@rule("MC056", Severity.WARNING)
+def interface_for_an_address(process: Process) -> Iterator[Problem]:
+    """A host or device has the name of a network interface: eth0, ib0, bond0, ens3f0.
+
+    Why: as a host it is looked up in vain. As a device it is looked for in vain too: an RDMA device has a name of its
+    own, such as mlx5_0, beside that of its interface.
+
+    Fix: write the interface's address (`ip -brief address`), or the device behind it (`rdma link`).
+
+    Fires:
+        MOONCAKE_LOCAL_HOSTNAME=eth0 explain --num-nodes 1
+    Silent:
+        MOONCAKE_LOCAL_HOSTNAME=eth0.example.net explain --num-nodes 1
+    """
+    for name, endpoint in process.endpoints:
+        if endpoint.ip is None and _is_interface(endpoint.host):
+            message = f"{shown(endpoint.host)} is the name of a network interface, not of a host."
+            yield Problem((name,), message, "write its address, as `ip -brief address` shows it.")
+    for device in devices_of(process.text("device_name") or ""):
+        if _is_interface(device):
+            message = f"{shown(device)} is the name of a network interface, not of an RDMA device."
+            yield Problem(("device_name",), message, "write the device behind it, as `rdma link` shows it.")
+
+
+def _is_interface(name: str) -> bool:
+    """Whether the kernel or udev gives an interface such a name. ``ibp1s0`` is none: RDMA devices are called so too."""
+    bus = "en(?:o|s|p[0-9]+s)[0-9]+(?:f[0-9]+)?(?:np[0-9]+)?"
+    return re.fullmatch(f"lo|(?:docker|eth|ib|bond)[0-9]+|{bus}", name) is not None
 
 
 def _counted(size: int) -> str:

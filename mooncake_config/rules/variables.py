@@ -301,24 +301,6 @@ _TELLING = frozenset(
 """Engine variables that change where or how data moves. None of them holds a secret."""
 
 
-@rule("MC125", Severity.ERROR, protects=True)
-def cxl_without_size(process: Process) -> Iterator[Problem]:
-    """The protocol is cxl, and MC_CXL_DEV_SIZE is not set.
-
-    Why: Mooncake aborts the process (LOG(FATAL) in client_service.cpp).
-
-    Fix: export MC_CXL_DEV_SIZE, or use another protocol.
-
-    Fires:
-        MOONCAKE_PROTOCOL=cxl explain --num-nodes 1
-    Silent:
-        MOONCAKE_PROTOCOL=cxl MC_CXL_DEV_SIZE=1073741824 explain --num-nodes 1
-    """
-    if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
-        message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
-        yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
-
-
 @rule("MC126", Severity.WARNING)
 def setting_without_variable(process: Process) -> Iterator[Problem]:
     """A variable names a setting that no variable gives.
