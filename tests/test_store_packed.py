@@ -70,6 +70,6 @@ def test_depth() -> None:
     with pytest.raises(ValueError, match="a: more than 100 containers"):
         pack({"a": [deep]})
     endless: list[Any] = []
-    endless.append(endless)
+    endless += [endless, endless]
     with pytest.raises(ValueError, match="more than 100"):
         pack({"a": endless})

@@ -9,7 +9,7 @@ import pytest
 from rollouts import identical
 
 from mooncake_config.store import ValueSpec
-from mooncake_config.store.values import as_stored, checked_fields
+from mooncake_config.store.values import as_stored, checked_fields, is_plain
 
 
 def stored(value: Any, codec: str, dtype: str | None = None) -> Any:
@@ -101,6 +101,15 @@ def test_broken_promise(codec: str, dtype: str | None, value: Any, message: str)
     """A value that a codec is not for is a ValueError that names the field and the row."""
     with pytest.raises(ValueError, match=message):
         stored(value, codec, dtype)
+
+
+def test_plain() -> None:
+    """Plain is what msgpack keeps: by exact type, with text keys, at any depth, and nothing that holds itself."""
+    assert is_plain([{"a": [1, None, {"b": [b"", 0.5, "c", True]}]}, 7])
+    endless: list[Any] = []
+    endless += [endless, endless]
+    for other in ([(1,)], {"a": {1: 2}}, [[bytearray()]], {"a": [[np.int64(1)]]}, [{1}], endless):
+        assert not is_plain(other)
 
 
 def test_nothing_is_copied_in_vain() -> None:

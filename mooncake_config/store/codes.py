@@ -183,6 +183,10 @@ CODES: dict[int, Code] = {code.number: code for code in _TABLE}
 """Every code of Mooncake 0.3.12.post1 to 0.3.13.post1, by its number."""
 
 
+OUT_OF_REACH = frozenset({-900, -901, -1010})
+"""The codes that say that the master does not answer. Each attempt takes 4 s or so."""
+
+
 def code_of(number: int) -> Code:
     """The entry of a number; one that is not in the table is described as unknown."""
     return CODES.get(number) or Code(

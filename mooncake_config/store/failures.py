@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooncake_config.display import shown
-from mooncake_config.store.codes import code_of
+from mooncake_config.store.codes import OUT_OF_REACH, code_of
 from mooncake_config.store.errors import (
     BufferTooSmallError,
     MasterUnreachableError,
@@ -24,7 +24,6 @@ from mooncake_config.store.errors import (
 NATIVE_FAILURES = (RuntimeError, ValueError, KeyError, TypeError, MemoryError)
 """What the native client and its Python layer raise when they fail: JSONDecodeError is a ValueError."""
 
-OUT_OF_REACH = frozenset({-900, -901, -1010})
 NO_ROOM = -200
 NOT_FOUND = -704
 

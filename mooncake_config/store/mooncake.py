@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from mooncake_config.display import shown
 from mooncake_config.findings import ConfigError, Finding, Severity
 from mooncake_config.store import ObjectStore, ValueSpec
+from mooncake_config.store.batching import Forwarded, GatheredReads, GatheredWrites
+from mooncake_config.store.codes import OUT_OF_REACH
 from mooncake_config.store.errors import StoreClosedError, StoreFullError
 from mooncake_config.store.failures import (
     NATIVE_FAILURES,
-    OUT_OF_REACH,
     code_in,
     import_failure,
     put_failure,
@@ -181,6 +182,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         if self._buffer is not None:
             # A chunk that does not fit the buffer could never be put; in smaller ones the object is the same.
             self._chunk_bytes = min(self._chunk_bytes, self._buffer.room)
+        self._message_bytes = self._buffer.room // 4 if self._buffer is not None else 0
         self._process = os.getpid()
         self._closed = False
         self._leases: set[int] = set()
@@ -262,8 +264,17 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
                 "open a store in this process"
             )
 
-    def _transfer(self, prefix: str, pool: Borrower | NoPieces) -> Any:
-        return self._engine.transfer(self._native, key_prefix=prefix, buffer_pool=pool)
+    def _transfer(self, client: Any, prefix: str, pool: Borrower | NoPieces) -> Any:
+        return self._engine.transfer(client, key_prefix=prefix, buffer_pool=pool)
+
+    def _config_for(self, one: Any, count: int) -> Any:
+        """The configuration of one piece for a message of several: one group's name for each."""
+        several = self._engine.config()
+        several.replica_num = one.replica_num
+        several.with_hard_pin = one.with_hard_pin
+        if one.group_ids:
+            several.group_ids = [one.group_ids[0]] * count
+        return several
 
     def _pool(self, seconds: float) -> Borrower | NoPieces:
         return NoPieces() if self._buffer is None else Borrower(self._buffer, seconds)
@@ -273,15 +284,19 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         return NoPieces() if codecs & FORGETFUL_CODECS else self._pool(seconds=0)
 
     def _put_plan(self, made: Plan) -> MooncakeRef:
-        transfer = self._transfer(KEY_PREFIX, self._pool(WAIT_FOR_BUFFER))
+        pool = self._pool(WAIT_FOR_BUFFER)
+        client = GatheredWrites(self._native, pool.acquire, self._config_for, self._message_bytes)
+        transfer = self._transfer(client, KEY_PREFIX, pool)
         parts: list[Any] = []
         try:
-            for stage, columns in made.stages.items():
-                parts.append(self._put_stage(transfer, stage, columns))
+            with self._translated(made):
+                for stage, columns in made.stages.items():
+                    parts.append(self._put_stage(transfer, stage, columns))
+                client.flush()
             self._check_stored(parts)
         except BaseException:
             for part in parts:
-                self._drop(transfer, part)
+                self._drop(part)
             raise
         handle = self._engine.export_ref(_joined(parts, made))
         handle[OWN] = {"version": 1, "marks": made.marks}
@@ -296,19 +311,24 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
             if column.schema is not None:
                 codec, metadata = column.schema
                 schemas[name] = self._engine.schema(codec, metadata=metadata)
+        return transfer.put(
+            envelope,
+            type="dataproto",
+            namespace=self.namespace,
+            partition=self.namespace,
+            stage=stage,
+            chunk_bytes=self._chunk_bytes,
+            config=self._config,
+            field_schemas=schemas,
+        )
+
+    @contextmanager
+    def _translated(self, made: Plan) -> Iterator[None]:
+        """What the native client raises while an object is put becomes one of our errors."""
         try:
-            return transfer.put(
-                envelope,
-                type="dataproto",
-                namespace=self.namespace,
-                partition=self.namespace,
-                stage=stage,
-                chunk_bytes=self._chunk_bytes,
-                config=self._config,
-                field_schemas=schemas,
-            )
+            yield
         except (RuntimeError, MemoryError) as error:
-            needed = sum(nbytes(column) for column in columns.values())
+            needed = sum(nbytes(column) for columns in made.stages.values() for column in columns.values())
             raise put_failure(
                 error,
                 master=self._master,
@@ -340,19 +360,26 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
             raise StoreFullError(f"{message}; the object was taken back.", replicas=asked)
         LOGGER.warning("%s.", message)
 
-    def _drop(self, transfer: Any, part: Any) -> None:
+    def _drop(self, part: Any) -> None:
         try:
-            transfer.cleanup_dataproto(part)
+            self._transfer(Forwarded(self._native), KEY_PREFIX, NoPieces()).cleanup_dataproto(part)
         except NATIVE_FAILURES as error:
             LOGGER.warning("a put failed, and what it had stored could not be removed: %s", error)
 
     def _read(self, handle: Mapping[str, Any]) -> dict[str, Any]:
         keys = _manifest_keys(handle)
-        transfer = self._transfer(_prefix(keys[0]), self._reading_pool(handle))
+        pool = self._reading_pool(handle)
+        client = GatheredReads(self._native, self._pool(seconds=0).acquire, self._message_bytes)
+        ref = self._engine.import_ref(handle)
         try:
-            native = transfer.get(self._engine.import_ref(handle), type="dict")
+            for stage, manifest in zip(ref.stage_refs.values(), client.manifests(keys), strict=True):
+                stage.manifest = manifest
+                client.fetch(manifest)
+            native = self._transfer(client, _prefix(keys[0]), pool).get(ref, type="dict")
         except NATIVE_FAILURES as error:
             raise read_failure(error, self._native, keys, master=self._master, buffer=self._buffer_bytes) from error
+        finally:
+            client.release()
         for owner, memory in pool_backed(native):
             self._keep(owner, memory)
         own = handle.get(OWN)
@@ -372,7 +399,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
 
     def _remove(self, handle: Mapping[str, Any]) -> None:
         keys = _manifest_keys(handle)
-        transfer = self._transfer(_prefix(keys[0]), NoPieces())
+        transfer = self._transfer(Forwarded(self._native), _prefix(keys[0]), NoPieces())
         try:
             transfer.cleanup_dataproto(self._engine.import_ref(handle))
         except NATIVE_FAILURES as error:

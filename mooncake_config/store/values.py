@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,8 @@ def _number_rows(name: str, value: Any, spec: ValueSpec) -> Rows:
     given = _row_list(name, value, spec)
     if any(map(is_tensor, given)):
         return _tensor_rows(name, _tensors(name, given, spec), spec)
+    if _are_right(given, spec):
+        return Rows(given, [False] * len(given))
     arrays: list[Array | None] = []
     for row, item in enumerate(given):
         if not (item is None or isinstance(item, (list, tuple, np.ndarray))):
@@ -168,6 +171,14 @@ def _number_rows(name: str, value: Any, spec: ValueSpec) -> Rows:
         [None if array is None else cast(f"{name}[{row}]", array, dtype) for row, array in enumerate(arrays)],
         [not isinstance(item, np.ndarray) for item in given],
     )
+
+
+def _are_right(rows: list[Any], spec: ValueSpec) -> bool:
+    """Whether rows are arrays of one dtype, the one that was asked for: the usual case, and there may be thousands."""
+    if not set(map(type, rows)) <= {np.ndarray, type(None)}:
+        return False
+    dtypes = {row.dtype for row in rows if row is not None}
+    return len(dtypes) == 1 and (dtype := dtypes.pop()).kind in NUMBER_KINDS and spec.dtype in {None, dtype.name}
 
 
 def _tensor_rows(name: str, tensors: list[Any], spec: ValueSpec) -> Rows:
@@ -233,28 +244,47 @@ def _byte_lists(name: str, value: Any, spec: ValueSpec) -> list[list[bytes] | No
     return rows
 
 
-def is_plain(value: Any, depth: int = 100) -> bool:
-    """Whether msgpack gives the value back equal in value and type, numbers of more than 64 bits left aside."""
-    kind = type(value)
-    if kind in PLAIN:
-        return True
-    if kind is dict:
-        if not all(type(key) is str for key in value):
+def is_plain(value: Any) -> bool:
+    """Whether msgpack gives the value back equal in value and type, integers of more than 64 bits left aside.
+
+    It is asked of every prompt and every metadata, so it goes through a level of containers at a time, not an item.
+    """
+    level = [value]
+    for depth in range(_LEVELS):
+        kinds = set(map(type, level))
+        if kinds <= PLAIN:
+            return True
+        if not kinds <= _PLAIN_OR_CONTAINER:
             return False
-        value = value.values()
-    elif kind is not list:
-        return False
-    return set(map(type, value)) <= PLAIN or (depth > 0 and all(is_plain(item, depth - 1) for item in value))
+        if depth >= _SHARED_FROM:
+            level = list({id(item): item for item in level}.values())
+        tables = _of_type(dict, level, kinds)
+        if not set(map(type, chain.from_iterable(tables))) <= {str}:
+            return False
+        level = list(chain(*_of_type(list, level, kinds), *map(dict.values, tables)))
+    return False
+
+
+def _of_type(kind: type, items: list[Any], kinds: set[type]) -> list[Any]:
+    if kind not in kinds:
+        return []
+    return items if len(kinds) == 1 else [item for item in items if type(item) is kind]
+
+
+_PLAIN_OR_CONTAINER = PLAIN | {list, dict}
+_LEVELS = 100
+_SHARED_FROM = 8
+"""The level from which on each container is looked at once: one that holds itself twice doubles with every level."""
 
 
 def _plain_rows(name: str, value: Any, spec: ValueSpec) -> list[Any]:
     rows = _row_list(name, value, spec)
-    for row, item in enumerate(rows):
-        if not is_plain(item):
-            raise ValueError(
-                f"{name}[{row}]: codec 'msgpack_ragged' is for text, bytes, numbers, None, lists, and dictionaries "
-                "with text keys; codec 'auto' takes tuples, arrays and other keys too"
-            )
+    if not is_plain(rows):
+        row = next(row for row, item in enumerate(rows) if not is_plain(item))
+        raise ValueError(
+            f"{name}[{row}]: codec 'msgpack_ragged' is for text, bytes, numbers, None, lists, and dictionaries "
+            "with text keys; codec 'auto' takes tuples, arrays and other keys too"
+        )
     return rows
 
 
