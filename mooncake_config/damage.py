@@ -19,6 +19,9 @@ _UNEXPANDED = re.compile(
     r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|\{%[^{}]*%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
 )
 _PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;[^&]*&gt;")
+NOTHING = frozenset(("none", "null", "nil", "undefined"))
+"""Texts, in lower case, that programs write for a value that is not there."""
+
 _QUOTES = "\"'“”‘’„«»`"
 
 
@@ -69,7 +72,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 def refuse_damage(text: str, example: str) -> None:
     """Raises :class:`Malformed` when the text shows a known kind of damage; else does nothing."""
-    for look in (_characters, _unexpanded, _placeholder, _quotes, _comment):
+    for look in (_characters, _nothing, _unexpanded, _placeholder, _quotes, _comment):
         look(text, example)
 
 
@@ -88,6 +91,15 @@ def _characters(text: str, example: str) -> None:
         f"{shown(text)} holds {what}.",
         f"write the value anew by hand, such as {example}; copying it brings the character along.",
     )
+
+
+def _nothing(text: str, example: str) -> None:
+    if text.lower() in NOTHING:
+        raise Malformed(
+            "text-of-nothing",
+            f"{text} is what a program writes for a value that it does not have.",
+            f"give the value, such as {example}, or leave it out.",
+        )
 
 
 def _unexpanded(text: str, example: str) -> None:

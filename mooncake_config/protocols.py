@@ -35,6 +35,9 @@ _DEVICE = "[A-Za-z0-9_.-]+"
 DEVICE_PATTERN = whole(rf"{_DEVICE}(?: *, *{_DEVICE})*")
 """What an editor accepts as device_name: RDMA device names, separated by commas."""
 
+_OTHER_WORDS = {"roce": "rdma", "rocev2": "rdma", "infiniband": "rdma", "ib": "rdma", "verbs": "rdma", "socket": "tcp"}
+"""What people call a protocol, where no likeness of letters tells it."""
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, or None."""
@@ -59,7 +62,7 @@ def parse_protocol(raw: object) -> str:
     if text.isascii() and text.lower() in PROTOCOLS:
         return text.lower()
     refuse_damage(text, "rdma")
-    near = nearest(text, PROTOCOLS)
+    near = _OTHER_WORDS.get(text.lower()) or nearest(text, PROTOCOLS)
     meant = f"did you mean {near}? Known are" if near else "write one of"
     raise Malformed(
         "unknown-protocol",
@@ -75,7 +78,7 @@ def parse_device_name(raw: object) -> str:
         Malformed: no text, or a damaged one.
     """
     text = text_of(raw, "mlx5_0")
-    if not text:
+    if not text or re.match(DEVICE_PATTERN, text):
         return text
     refuse_damage(text, "mlx5_0")
     if any(bracket in text for bracket in "{}[]"):

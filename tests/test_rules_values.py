@@ -280,3 +280,45 @@ def test_bad_rank_variable(name: str, text: str) -> None:
     assert finding.origin is not None
     assert finding.origin.spot == name
     assert name in finding.message
+
+
+@pytest.mark.parametrize("text", ["None", "null", "NULL", "nil", "undefined"])
+@pytest.mark.parametrize(
+    "field", ["master_server_address", "local_hostname", "metadata_server", "protocol", "device_name"]
+)
+def test_text_of_nothing(field: str, text: str) -> None:
+    """What a program writes for a value that it does not have is an error in every text field, read or refused."""
+    (finding,) = found(ask(MASTER, {field: text}), "MC055", ["MC055"])
+    assert finding.severity is ERROR
+    assert finding.fields == (field,)
+
+
+@pytest.mark.parametrize(
+    ("fields", "weight"),
+    [
+        ({"master_server_address": "None:50051"}, [ERROR]),
+        ({"metadata_server": "http://null:8080/metadata"}, [ERROR]),
+        ({"global_segment_size": "None"}, [ERROR]),
+        ({"global_segment_size": None}, []),
+        ({"local_hostname": "none.example.net"}, []),
+        ({"local_hostname": "nonesuch"}, []),
+        ({"device_name": "nil_0"}, []),
+    ],
+)
+def test_host_of_nothing(fields: dict[str, object], weight: list[Severity]) -> None:
+    """A host of that text is one too; a name that merely begins so is none, and JSON's own null is an absence."""
+    assert weights("MC055", **fields) == weight
+
+
+@pytest.mark.parametrize("name", ["eth0", "ib0", "bond12", "lo", "docker0", "ens3", "eno1", "enp65s0f1np1", "enp3s0"])
+def test_interface_for_an_address(name: str) -> None:
+    """The name of a network interface is a warning where an address or a device belongs."""
+    assert (
+        weights("MC056", local_hostname=name, master_server_address=f"{name}:50051", device_name=name) == [WARNING] * 3
+    )
+
+
+@pytest.mark.parametrize("name", ["node-7", "eth0.example.net", "mlx5_0", "ibp1s0", "rocep1s0f0", "ethernet", "local"])
+def test_no_interface(name: str) -> None:
+    """Names of hosts and of RDMA devices are none of interfaces."""
+    assert weights("MC056", local_hostname=name, device_name=name) == []
