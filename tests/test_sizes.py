@@ -138,7 +138,6 @@ UNREADABLE = [
     ("+8gb", "has a sign", "leave the plus out"),
     ("infinite", "is no number", "write how many bytes it may take"),
     ("nan", "is no number", "write how many bytes it may take"),
-    ("None", "is no number", "write how many bytes it may take"),
     ("unlimited", "is no number", "write how many bytes it may take"),
     ("gb", "is a unit without a number", "put the number before it"),
     ("Bytes", "is a unit without a number", "put the number before it"),
