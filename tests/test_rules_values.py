@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from asking import MASTER, ONE_NODE, TWO_NODES, ask, found, severities
 
@@ -265,21 +263,6 @@ def test_device_names(device: str, weight: list[Severity], write: str) -> None:
     findings = found(ask(MASTER, {"device_name": device}), "MC044")
     assert [finding.severity for finding in findings] == weight
     assert all(finding.fix.startswith(write) for finding in findings)
-
-
-# Ranks
-
-
-@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "0x1", "+1", "٣", "9" * 10, "1 2", "$RANK"])
-@pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE"])
-def test_bad_rank_variable(name: str, text: str) -> None:
-    """A rank or size of no whole number is an error that names the variable."""
-    topology = replace(ONE_NODE, local_rank=None, processes_per_node=None)
-    (finding,) = found(ask({**MASTER, name: text}, topology=topology), "MC029")
-    assert finding.severity is ERROR
-    assert finding.origin is not None
-    assert finding.origin.spot == name
-    assert name in finding.message
 
 
 @pytest.mark.parametrize("text", ["None", "null", "NULL", "nil", "undefined"])

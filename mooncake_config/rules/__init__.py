@@ -10,6 +10,7 @@ from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin
 from mooncake_config.rules import process as process_rules
+from mooncake_config.rules import reading as reading_rules
 from mooncake_config.rules import values as value_rules
 from mooncake_config.rules import variables as variable_rules
 from mooncake_config.rules.process import ignored_in_vain
@@ -35,7 +36,7 @@ __all__ = [
 
 _Subject = TypeVar("_Subject")
 
-PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(value_rules, process_rules, variable_rules)
+PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(reading_rules, value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
 _LOOKING = tuple(rule for rule in rules_in(value_rules, process_rules) if not rule.by_reading)
@@ -60,7 +61,7 @@ def __getattr__(name: str) -> object:
 def _all_rules() -> tuple[Rule[object], ...]:
     from mooncake_config.rules import endpoints, host, installed
 
-    return rules_in(value_rules, process_rules, variable_rules, host, installed, endpoints)
+    return rules_in(reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints)
 
 
 def _named(rules: Iterable[Rule[_Subject]]) -> dict[str, Rule[_Subject]]:
