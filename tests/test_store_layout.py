@@ -47,7 +47,7 @@ def test_rollout() -> None:
     ("value", "expected"),
     [
         (np.zeros((2, 3), np.float16), ("array", "float16", "")),
-        ([np.zeros(2, np.int8), None], ("typed_ragged", "|i1", "")),
+        ([np.zeros(2, np.int8), None], ("typed_ragged", "|i1", "arrays:|i1")),
         ([[1], [2, 3]], ("typed_ragged", "<i8", "")),
         ([[0.5], []], ("typed_ragged", "<f8", "")),
         ([1, None], ("ndarray", "int64", "")),
@@ -110,8 +110,10 @@ def test_lists_stay_lists() -> None:
     """Rows that were lists are handed over as what Mooncake takes for lists: anything but NumPy arrays."""
     made = plan({"tokens": [[1, 2], [3]]}, {})
     assert all(isinstance(row, array) for row in made.stages["rows"]["tokens"].values)
+    made = plan({"tokens": [[1, 2], [3]]}, {"tokens": ValueSpec("typed_ragged", "int32")})
+    assert [type(row) for row in made.stages["rows"]["tokens"].values] == [memoryview, memoryview]
     made = plan({"tokens": [[1, 2], np.array([3])]}, {"tokens": ValueSpec("typed_ragged", "int32")})
-    assert [type(row) for row in made.stages["rows"]["tokens"].values] == [memoryview, np.ndarray]
+    assert made.marks == {"tokens": PACKED}
 
 
 def test_packed() -> None:
@@ -167,6 +169,15 @@ def test_sizes() -> None:
     """The size of a column counts the bytes of its arrays."""
     made = plan({"a": [np.zeros(1000), np.zeros(500)], "b": np.zeros((2, 100))}, {})
     assert {name: nbytes(column) for name, column in made.stages["rows"].items()} == {"a": 12_000, "b": 1600}
+
+
+def test_lists_of_an_older_mooncake() -> None:
+    """Before 0.3.13 rows come as lists, also those that were arrays: they become arrays of their dtype again."""
+    rows = {"a": [[1, 2], [], None]}
+    assert identical(
+        restored(rows, {"a": "arrays:<i4"}), {"a": [np.array([1, 2], np.int32), np.array([], np.int32), None]}
+    )
+    assert identical(restored(rows, {"a": ""}), rows)
 
 
 def test_foreign_result() -> None:

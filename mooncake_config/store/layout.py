@@ -197,7 +197,7 @@ def _natural_column(name: str, value: Any) -> Column | None:
     if kind is np.ndarray:
         return Column(value, moves=True) if value.ndim and value.dtype.kind in NUMBER_KINDS else None
     if is_tensor(value):
-        return Column(tensor_array(value), mark=f"tensor:{dtype_name(value)}", moves=True) if value.ndim else None
+        return Column(tensor_array(value), mark=_tensor_mark(value), moves=True) if value.ndim else None
     if kind is list:
         return _list_column(name, value)
     if kind is tuple:
@@ -262,24 +262,39 @@ def _byte_rows(name: str, value: list[Any]) -> Column:
 def _array_rows(name: str, value: list[Any]) -> Column | None:
     dtypes = {item.dtype for item in value if item is not None}
     dtype = dtypes.pop()
-    return _ragged(value, dtype) if not dtypes and dtype.kind in NUMBER_KINDS and _alike(value) else None
+    if dtypes or dtype.kind not in NUMBER_KINDS or not _alike(value):
+        return None
+    return _ragged(value, dtype, f"arrays:{dtype.str}")
 
 
 def _alike(rows: Iterable[Any]) -> bool:
-    """Whether all rows have as many dimensions: of a number beside rows of numbers Mooncake makes a row."""
-    return len({item.ndim for item in rows if item is not None}) <= 1
+    """Whether Mooncake keeps the shapes of arrays: all of one number of dimensions, and none of them lost.
+
+    A number beside rows of numbers becomes a row (0.3.13.post1); through lists, the way of 0.3.12.post1, a row of no
+    dimension and an empty one of several lose their shape.
+    """
+    arrays = [item for item in rows if item is not None]
+    dimensions = {item.ndim for item in arrays}
+    return dimensions <= {1} or (len(dimensions) == 1 and 0 not in dimensions and all(item.size for item in arrays))
 
 
 def _tensor_rows(value: list[Any]) -> Column | None:
     present = [item for item in value if item is not None]
     if not all(map(is_tensor, present)) or len({item.dtype for item in present}) > 1:
         return None
-    mark = f"tensor:{dtype_name(present[0])}" if present else ""
     if not _alike(present):
         return None
     arrays = [None if item is None else tensor_array(item) for item in value]
-    dtype = next((item.dtype for item in arrays if item is not None), np.dtype(np.int64))
-    return _ragged(arrays, dtype, mark)
+    mark = _tensor_mark(present[0]) if present else ""
+    return _ragged(arrays, _dtype_of(arrays), mark)
+
+
+def _tensor_mark(tensor: Any) -> str:
+    return f"tensor:{dtype_name(tensor)}"
+
+
+def _dtype_of(arrays: Iterable[Any]) -> np.dtype[Any]:
+    return next((item.dtype for item in arrays if item is not None), np.dtype(np.int64))
 
 
 def _list_rows(name: str, value: list[Any]) -> Column | None:
@@ -323,14 +338,16 @@ def _number_array(code: str, numbers: list[Any]) -> Any:
 
 def _rows_column(rows: Rows) -> Column | None:
     """Rows with a spec: those that came as a list are handed over as memory, which Mooncake takes for a list."""
-    if not _alike(rows.arrays):
+    present = [item for item in rows.arrays if item is not None]
+    listed = {listed for item, listed in zip(rows.arrays, rows.listed, strict=True) if item is not None}
+    if not _alike(present) or len(listed) > 1:
         return None
-    dtype = next((item.dtype for item in rows.arrays if item is not None), np.dtype(np.int64))
-    given = [
-        item.data if listed and item is not None else item
-        for item, listed in zip(rows.arrays, rows.listed, strict=True)
-    ]
-    return _ragged(given, dtype, "" if rows.tensor is None else f"tensor:{rows.tensor}")
+    dtype = _dtype_of(present)
+    if rows.tensor is not None:
+        return _ragged(rows.arrays, dtype, f"tensor:{rows.tensor}")
+    if listed == {True}:
+        return _ragged([None if item is None else item.data for item in rows.arrays], dtype)
+    return _ragged(rows.arrays, dtype, f"arrays:{dtype.str}")
 
 
 def _ragged(rows: list[Any], dtype: np.dtype[Any], mark: str = "") -> Column:
@@ -384,7 +401,15 @@ def _unmarked(mark: str, value: Any) -> Any:
 def _tensors(value: Any, name: str) -> Any:
     if isinstance(value, np.ndarray):
         return array_tensor(value, name)
-    return [None if row is None else array_tensor(row, name) for row in value]
+    rows = _arrays(value, "<i2" if name == "bfloat16" else f"{name}")
+    return [None if row is None else array_tensor(row, name) for row in rows]
+
+
+def _arrays(rows: list[Any], dtype: str) -> list[Any]:
+    """Rows that were arrays: Mooncake before 0.3.13 gives lists."""
+    if any(isinstance(row, np.ndarray) for row in rows):
+        return rows
+    return [None if row is None else np.asarray(row, dtype) for row in rows]
 
 
 _MARKS: dict[str, Callable[[Any, str], Any]] = {
@@ -393,6 +418,7 @@ _MARKS: dict[str, Callable[[Any, str], Any]] = {
     "range": lambda _, detail: range(*map(int, detail.split(":"))),
     "scalars": lambda value, _: list(value),
     "tensor": _tensors,
+    "arrays": _arrays,
 }
 
 

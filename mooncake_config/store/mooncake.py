@@ -174,9 +174,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         self._master = shown(resolution.setup_kwargs()["master_server_addr"])
         self._buffer_bytes = int(resolution.setup_kwargs()["local_buffer_size"])
         self._on_missing_replicas = on_missing_replicas
-        self._config = engine.config()
-        self._config.replica_num = resolution.replica_num
-        self._config.with_hard_pin = True
+        self._replica_num = resolution.replica_num
         self._buffer = TransferBuffer(engine.pool(native), self._buffer_bytes) if self._buffer_bytes else None
         self._chunk_bytes = resolution.settings.chunk_bytes or DEFAULT_CHUNK_BYTES
         if self._buffer is not None:
@@ -267,14 +265,14 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
     def _transfer(self, client: Any, prefix: str, pool: Borrower | NoPieces) -> Any:
         return self._engine.transfer(client, key_prefix=prefix, buffer_pool=pool)
 
-    def _config_for(self, one: Any, count: int) -> Any:
-        """The configuration of one piece for a message of several: one group's name for each."""
-        several = self._engine.config()
-        several.replica_num = one.replica_num
-        several.with_hard_pin = one.with_hard_pin
-        if one.group_ids:
-            several.group_ids = [one.group_ids[0]] * count
-        return several
+    def _config(self, group: str | None = None, count: int = 1) -> Any:
+        """How pieces are stored: with so many replicas, and pinned, since the master evicts what nobody has read."""
+        config = self._engine.config()
+        config.replica_num = self._replica_num
+        config.with_hard_pin = True
+        if group is not None:
+            config.group_ids = [group] * count
+        return config
 
     def _pool(self, seconds: float) -> Borrower | NoPieces:
         return NoPieces() if self._buffer is None else Borrower(self._buffer, seconds)
@@ -285,7 +283,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
 
     def _put_plan(self, made: Plan) -> MooncakeRef:
         pool = self._pool(WAIT_FOR_BUFFER)
-        client = GatheredWrites(self._native, pool.acquire, self._config_for, self._message_bytes)
+        client = GatheredWrites(self._native, pool.acquire, self._config, self._message_bytes)
         transfer = self._transfer(client, KEY_PREFIX, pool)
         parts: list[Any] = []
         try:
@@ -318,7 +316,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
             partition=self.namespace,
             stage=stage,
             chunk_bytes=self._chunk_bytes,
-            config=self._config,
+            config=self._config(),
             field_schemas=schemas,
         )
 
@@ -333,7 +331,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
                 error,
                 master=self._master,
                 needed=needed,
-                replicas=self._config.replica_num,
+                replicas=self._replica_num,
                 buffer=self._buffer_bytes,
                 chunk=self._chunk_bytes,
                 unreleased=self.unreleased,
@@ -343,7 +341,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         unreadable = {name for part in parts for name in _too_long(part)}
         if unreadable:
             raise _UnreadableColumnsError(unreadable)
-        asked = self._config.replica_num
+        asked = self._replica_num
         if asked > 1:
             keys = [key for part in parts for key in _keys(part)]
             found = self._native.batch_get_replica_desc(keys)
