@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
 from mooncake_config.damage import refuse_damage, text_of, whole
 from mooncake_config.display import masked, shown
@@ -86,6 +86,7 @@ class Reach(Enum):
     LOOPBACK = "the machine itself"
     WILDCARD = "nobody: a server listens on it"
     LINK_LOCAL = "one wire"
+    BRIDGE = "containers of one machine: Docker's default bridge, which every machine has"
     SEVERAL = "several hosts at once: multicast and broadcast"
 
 
@@ -95,15 +96,21 @@ class Endpoint:
 
     host: str
     port: int | None
-    ip: IPAddress | None = field(init=False, repr=False, compare=False)
-    """The IP that the host spells, None for a name."""
     reach: Reach = field(init=False, repr=False, compare=False)
     """Who can be reached by it."""
+    is_plain: bool = field(init=False, repr=False, compare=False)
+    """Whether it is an ordinary IPv4 address in its usual form, at which nothing is odd."""
 
     def __post_init__(self) -> None:
-        ip = ip_of(self.host)
-        object.__setattr__(self, "ip", ip)
-        object.__setattr__(self, "reach", _reach_of_name(self.host) if ip is None else _reach_of_ip(ip))
+        match = _PLAIN.fullmatch(self.host)
+        plain = match is not None and match["first"] in _ORDINARY_OCTETS
+        object.__setattr__(self, "is_plain", plain)
+        object.__setattr__(self, "reach", Reach.ORDINARY if plain else _reach_of(self.host))
+
+    @property
+    def ip(self) -> IPAddress | None:
+        """The IP that the host spells, None for a name."""
+        return ip_of(self.host)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -240,23 +247,24 @@ def is_wildcard(host: str) -> bool:
     return Endpoint(host, None).reach is Reach.WILDCARD
 
 
-def _reach_of_name(host: str) -> Reach:
-    name = host.lower().rstrip(".")
-    return Reach.LOOPBACK if name in _LOOPBACK_NAMES or name.endswith(".localhost") else Reach.ORDINARY
-
-
-def _reach_of_ip(ip: IPAddress) -> Reach:
-    """Asked at every start: an address of an ordinary IPv4 network is told by one look at its first octet."""
-    if isinstance(ip, IPv4Address) and int(ip) >> 24 in _ORDINARY_OCTETS:
-        return Reach.ORDINARY
+def _reach_of(host: str) -> Reach:
+    ip = ip_of(host)
+    if ip is None:
+        name = host.lower().rstrip(".")
+        return Reach.LOOPBACK if name in _LOOPBACK_NAMES or name.endswith(".localhost") else Reach.ORDINARY
     if ip.is_loopback or ip.is_unspecified:
         return Reach.LOOPBACK if ip.is_loopback else Reach.WILDCARD
     if ip.is_multicast or int(ip) == 0xFFFFFFFF:
         return Reach.SEVERAL
+    if isinstance(ip, IPv4Address) and ip in _CONTAINER_BRIDGE:
+        return Reach.BRIDGE
     return Reach.LINK_LOCAL if ip.is_link_local else Reach.ORDINARY
 
 
-_ORDINARY_OCTETS = frozenset(range(1, 224)) - {127, 169}
+_CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
+# Most addresses of most jobs are told by one match, at every start; what this does not know is looked at closely.
+_PLAIN = re.compile(r"(?P<first>[1-9][0-9]{0,2})(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}")
+_ORDINARY_OCTETS = frozenset(map(str, range(1, 224))) - {"127", "169", "172"}
 
 
 # Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown.

@@ -42,6 +42,7 @@ class Process:
 
     Attributes:
         endpoints: each endpoint that an address field holds, with the field's name.
+        odd_endpoints: those that are anything else than an ordinary IPv4 address in its usual form.
         own_endpoint: what this client advertises: host, and port where local_hostname has one.
         respelt: field, raw text and value, where a text was written that is not itself the value.
         unread_variables: names and texts of the variables that concern Mooncake and are no value here, by name.
@@ -57,6 +58,7 @@ class Process:
     variables: Environment
     node: NodeAddress
     endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
+    odd_endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     own_endpoint: Endpoint | None = field(init=False, repr=False, compare=False)
     respelt: tuple[tuple[str, str, int | str], ...] = field(init=False, repr=False, compare=False)
     unread_variables: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
@@ -67,6 +69,7 @@ class Process:
         unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
         for name, value in (
             ("endpoints", endpoints),
+            ("odd_endpoints", tuple(item for item in endpoints if not item[1].is_plain)),
             ("own_endpoint", own),
             ("respelt", tuple(self._compare_spellings())),
             ("unread_variables", tuple(sorted(unread))),

@@ -39,8 +39,7 @@ _Subject = TypeVar("_Subject")
 PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(reading_rules, value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
-_LOOKING = tuple(rule for rule in rules_in(value_rules, process_rules) if not rule.by_reading)
-_AT_VARIABLES = rules_in(variable_rules)
+_LOOKING = tuple(rule for rule in PROCESS_RULES if not rule.by_reading)
 
 
 @cache
@@ -119,14 +118,13 @@ def examine_node(node: Node, ignore: Collection[str] = ()) -> tuple[Finding, ...
 
 
 def _process_findings(process: Process) -> list[Finding]:
-    """What was read wrong and what the rules see; rules on variables are asked where one is set that is not read."""
-    asked = _LOOKING + _AT_VARIABLES if process.unread_variables else _LOOKING
-    return [*_read_findings(process), *seen(asked, process, process)]
+    return [*_read_findings(process), *seen(_LOOKING, process, process)]
 
 
 def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> Iterator[Finding]:
     """What the rules see in a subject, as findings; origins come from the process's ledger."""
-    return (_finding(rule, problem, process) for rule in rules for problem in rule.see(subject))
+    asked = (rule for rule in rules if rule.about is None or getattr(subject, rule.about))
+    return (_finding(rule, problem, process) for rule in asked for problem in rule.see(subject))
 
 
 def settle(findings: Iterable[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Network
 
 from mooncake_config.addresses import P2P, Reach, ip_of, is_loopback
 from mooncake_config.display import shown
@@ -19,8 +18,6 @@ from mooncake_config.variables import kubernetes_master, meant_by
 
 DEFAULT_CHUNK = 64 << 20
 """Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
-CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
-"""Docker's default bridge."""
 _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 
@@ -61,7 +58,7 @@ def _is_master(name: str, value: str) -> bool:
     return meant_by(name, value) == "MOONCAKE_MASTER"
 
 
-@rule("MC101", Severity.ERROR)
+@rule("MC101", Severity.ERROR, about="odd_endpoints")
 def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
     """An address that only this machine can reach, in a job of several nodes.
 
@@ -83,7 +80,7 @@ def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
     if several is False:
         return
     count = f"this job has {process.topology.num_nodes} nodes" if several else "the number of nodes is unknown"
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.LOOPBACK:
             certain = several and not (name == "local_hostname" and _is_guess(process))
             message = f"{shown(endpoint.host)} is a loopback address, which only this host reaches, and {count}."
@@ -378,7 +375,7 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
         yield Problem(("local_hostname",), message, fix)
 
 
-@rule("MC113", Severity.WARNING)
+@rule("MC113", Severity.WARNING, about="odd_endpoints")
 def mixed_address_families(process: Process) -> Iterator[Problem]:
     """local_hostname is IPv6 and the master or the metadata server IPv4, or the other way round.
 
@@ -399,7 +396,7 @@ def mixed_address_families(process: Process) -> Iterator[Problem]:
             yield Problem(("local_hostname", name), message, "use addresses of one family.")
 
 
-@rule("MC114", Severity.WARNING)
+@rule("MC114", Severity.WARNING, about="odd_endpoints")
 def link_local_address(process: Process) -> Iterator[Problem]:
     """An address is link-local: 169.254.0.0/16 or fe80::/10.
 
@@ -414,13 +411,13 @@ def link_local_address(process: Process) -> Iterator[Problem]:
     """
     if _several_nodes(process) is False:
         return
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.LINK_LOCAL:
             message = f"{shown(endpoint.host)} is link-local: other networks, and other interfaces, do not reach it."
             yield Problem((name,), message, "write a routable address on the data network.")
 
 
-@rule("MC115", Severity.WARNING)
+@rule("MC115", Severity.WARNING, about="odd_endpoints")
 def container_bridge_address(process: Process) -> Iterator[Problem]:
     """An address is one of Docker's default bridge, 172.17.0.0/16.
 
@@ -435,10 +432,9 @@ def container_bridge_address(process: Process) -> Iterator[Problem]:
     """
     if _several_nodes(process) is False:
         return
-    for name, endpoint in process.endpoints:
-        ip = endpoint.ip
-        if ip is not None and ip.version == 4 and ip in CONTAINER_BRIDGE:
-            message = f"{ip} lies in Docker's default bridge network, which other hosts cannot reach."
+    for name, endpoint in process.odd_endpoints:
+        if endpoint.reach is Reach.BRIDGE:
+            message = f"{shown(endpoint.host)} lies in Docker's default bridge network, which other hosts cannot reach."
             fix = "run the container with --network=host, or write the host's own address."
             yield Problem((name,), message, fix)
 

@@ -35,7 +35,8 @@ class Rule(Generic[Subject_contra]):
     """A check: code, name, severity, and the page that its docstring is.
 
     ``protects`` marks a rule whose offence leaves no value to go on with, or kills the process in native code; it
-    cannot be ignored. ``by_reading`` marks a rule that a parser fires.
+    cannot be ignored. ``about`` names the part of its subject that the rule looks at: where that is empty, the rule is
+    not asked. ``by_reading`` marks a rule that a parser fires.
     """
 
     code: str
@@ -44,6 +45,7 @@ class Rule(Generic[Subject_contra]):
     protects: bool
     page: str
     see: Callable[[Subject_contra], Iterable[Problem]]
+    about: str | None = None
     by_reading: bool = False
 
     @property
@@ -53,12 +55,12 @@ class Rule(Generic[Subject_contra]):
 
 
 def rule(
-    code: str, severity: Severity, *, protects: bool = False
+    code: str, severity: Severity, *, protects: bool = False, about: str | None = None
 ) -> Callable[[Callable[[Subject_contra], Iterable[Problem]]], Rule[Subject_contra]]:
     """Makes a rule of a function: its name, with hyphens, is the rule's name, its docstring the page."""
 
     def of(see: Callable[[Subject_contra], Iterable[Problem]]) -> Rule[Subject_contra]:
-        return Rule(code, _name(see), severity, protects, inspect.cleandoc(see.__doc__ or ""), see)
+        return Rule(code, _name(see), severity, protects, inspect.cleandoc(see.__doc__ or ""), see, about)
 
     return of
 

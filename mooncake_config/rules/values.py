@@ -23,7 +23,7 @@ TINY_CHUNK = 1 << 20
 """Bytes. Below it a put is slowed down many times (measured)."""
 
 
-@rule("MC040", Severity.ERROR)
+@rule("MC040", Severity.ERROR, about="odd_endpoints")
 def wildcard_address(process: Process) -> Iterator[Problem]:
     """An address is the wildcard, 0.0.0.0 or ::.
 
@@ -37,7 +37,7 @@ def wildcard_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.WILDCARD:
             message = (
                 f"{shown(endpoint.host)} is the wildcard address: a server listens on it, nobody can connect to it."
@@ -150,7 +150,7 @@ def _what_instead(name: str) -> str:
     return "a device and a port" if ":" in name else "a text with other characters"
 
 
-@rule("MC045", Severity.ERROR)
+@rule("MC045", Severity.ERROR, about="odd_endpoints")
 def not_an_ip(process: Process) -> Iterator[Problem]:
     """An address looks like an IP and is none.
 
@@ -165,14 +165,14 @@ def not_an_ip(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.25:50051 explain --num-nodes 1
     """
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         host = endpoint.host
         if endpoint.ip is None and host.rstrip(".").rpartition(".")[2].isdigit():
             message = f"{shown(host)} looks like an IPv4 address and is none: four numbers of 0 to 255."
             yield Problem((name,), message, "correct the address.")
 
 
-@rule("MC046", Severity.WARNING)
+@rule("MC046", Severity.WARNING, about="odd_endpoints")
 def unusual_ip_form(process: Process) -> Iterator[Problem]:
     """An IPv4 address is written in a form that only the C library reads.
 
@@ -187,13 +187,13 @@ def unusual_ip_form(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         host, ip = endpoint.host, endpoint.ip
         if ip is not None and ":" not in host and str(ip) != host.rstrip("."):
             yield Problem((name,), f"the C library reads {shown(host)} as {ip}.", f"write {ip} if that is meant.")
 
 
-@rule("MC047", Severity.INFO)
+@rule("MC047", Severity.INFO, about="respelt")
 def rewritten_value(process: Process) -> Iterator[Problem]:
     """A value is taken in another spelling than it was written in.
 
@@ -215,7 +215,7 @@ def rewritten_value(process: Process) -> Iterator[Problem]:
             yield Problem((name,), f'"{shown(raw)}" is read as {shown(written)}.', f"write {shown(written)}.")
 
 
-@rule("MC048", Severity.INFO)
+@rule("MC048", Severity.INFO, about="respelt")
 def long_decimal_size(process: Process) -> Iterator[Problem]:
     """A size is exact, but written with a long decimal fraction.
 
@@ -358,7 +358,7 @@ def tiny_chunk(process: Process) -> Iterator[Problem]:
         yield Problem(("chunk_bytes",), message, f'write "64mb", or leave it out{_unit_hint(chunk, "mb")}.')
 
 
-@rule("MC054", Severity.ERROR)
+@rule("MC054", Severity.ERROR, about="odd_endpoints")
 def multicast_address(process: Process) -> Iterator[Problem]:
     """An address is a multicast or broadcast address.
 
@@ -373,7 +373,7 @@ def multicast_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.SEVERAL:
             message = f"{shown(endpoint.host)} stands for many hosts at once; a connection goes to one."
             yield Problem((name,), message, "write the address of one host on the data network.")
@@ -393,7 +393,7 @@ def text_of_nothing(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=node-7 explain --num-nodes 1
     """
-    found = [(name, endpoint.host) for name, endpoint in process.endpoints if endpoint.host.lower() in NOTHING]
+    found = [(name, endpoint.host) for name, endpoint in process.odd_endpoints if endpoint.host.lower() in NOTHING]
     device = process.text("device_name")
     if device and device.lower() in NOTHING:
         found.append(("device_name", device))
@@ -416,7 +416,7 @@ def interface_for_an_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=eth0.example.net explain --num-nodes 1
     """
-    for name, endpoint in process.endpoints:
+    for name, endpoint in process.odd_endpoints:
         if endpoint.ip is None and _is_interface(endpoint.host):
             message = f"{shown(endpoint.host)} is the name of a network interface, not of a host."
             yield Problem((name,), message, "write its address, as `ip -brief address` shows it.")

@@ -25,7 +25,7 @@ from mooncake_config.variables import (
 _BY_VARIABLE = {spec.wiring.variable: spec for spec in FIELDS if spec.wiring.variable}
 
 
-@rule("MC120", Severity.WARNING)
+@rule("MC120", Severity.WARNING, about="unread_variables")
 def unread_variable(process: Process) -> Iterator[Problem]:
     """A variable looks like one of the seven, and is not read.
 
@@ -74,7 +74,7 @@ def _fits(about: str, value: str) -> bool:
     return True
 
 
-@rule("MC121", Severity.WARNING)
+@rule("MC121", Severity.WARNING, about="unread_variables")
 def variable_of_another_tool(process: Process) -> Iterator[Problem]:
     """A variable configures another tool and is not read here.
 
@@ -114,7 +114,7 @@ def _fix_for(name: str) -> str:
     return "give the settings as init kwargs (--mooncake-store-init-kwargs @FILE) or in the documented variables."
 
 
-@rule("MC122", Severity.INFO)
+@rule("MC122", Severity.INFO, about="unread_variables")
 def unknown_variable(process: Process) -> Iterator[Problem]:
     """A variable begins with MOONCAKE_ and is known neither here nor as one of Mooncake's own.
 
@@ -146,7 +146,7 @@ _Contradiction = tuple[tuple[str, ...], str] | None
 _OFF = frozenset(("", "0", "false", "off", "no"))
 
 
-@rule("MC123", Severity.WARNING)
+@rule("MC123", Severity.WARNING, about="unread_variables")
 def engine_variable_overrides(process: Process) -> Iterator[Problem]:
     """A variable of Mooncake's engine overrides a field, or contradicts it.
 
@@ -258,7 +258,7 @@ _LOOKS: Mapping[str, Callable[[Process, str], _Contradiction]] = {
 }
 
 
-@rule("MC124", Severity.INFO)
+@rule("MC124", Severity.INFO, about="unread_variables")
 def engine_variable(process: Process) -> Iterator[Problem]:
     """Variables of Mooncake's engine are set that apply whatever is resolved here.
 
@@ -301,7 +301,7 @@ _TELLING = frozenset(
 """Engine variables that change where or how data moves. None of them holds a secret."""
 
 
-@rule("MC126", Severity.WARNING)
+@rule("MC126", Severity.WARNING, about="unread_variables")
 def setting_without_variable(process: Process) -> Iterator[Problem]:
     """A variable names a setting that no variable gives.
 
@@ -329,7 +329,7 @@ _PORT_DEFAULTS = (12300, 14300)
 _PORT_BANDS = (range(1024, 32768), range(61000, 65536))
 
 
-@rule("MC127", Severity.WARNING)
+@rule("MC127", Severity.WARNING, about="unread_variables")
 def engine_port_range(process: Process) -> Iterator[Problem]:
     """The range of ports that Mooncake binds a client's segment in is not usable as it is set.
 
