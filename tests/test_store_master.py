@@ -288,3 +288,27 @@ def test_died_by_itself() -> None:
         while master.returncode is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert master.returncode == -signal.SIGKILL
+
+
+def test_program_that_cannot_be_run(tmp_path: Path) -> None:
+    """A program that is none is an error that says so."""
+    _program(tmp_path, "")
+    (tmp_path / "mooncake" / "mooncake_master").write_bytes(b"\x7fELF nonsense")
+    assert "mooncake_master cannot be run (Exec format error)" in _start_in_child(tmp_path, "")
+
+
+def test_silent_end(tmp_path: Path) -> None:
+    """A program that ends without a word is an error with its status."""
+    _program(tmp_path, "exit 3")
+    assert (
+        _start_in_child(tmp_path, "") == "mooncake_master ended with status 3 before it was ready. It logged nothing."
+    )
+
+
+def test_lost_race(tmp_path: Path) -> None:
+    """A program that ends with 1 may have lost its free port to somebody else, so it is tried again, three times."""
+    _program(tmp_path, f"echo start >> {tmp_path}/starts; exit 1")
+    assert "ended with status 1" in _start_in_child(tmp_path, "")
+    assert (tmp_path / "starts").read_text().splitlines() == ["start"] * 3
+    assert "ended with status 1" in _start_in_child(tmp_path, "rpc_port=45671, metrics_port=45672")
+    assert len((tmp_path / "starts").read_text().splitlines()) == 4
