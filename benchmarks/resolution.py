@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import timeit
 from collections.abc import Callable
+from typing import Annotated, Any
 
+from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from benchmarks.report import measure, print_figures
@@ -18,18 +21,22 @@ TOPOLOGY = Topology(num_nodes=2, local_rank=0, processes_per_node=8, node_ip="10
 BARE = "bare pydantic-settings"
 
 
+def _read_from(variable: str, name: str) -> Any:
+    return Field(validation_alias=AliasChoices(name, variable))
+
+
 class BareSettings(BaseSettings):
-    """The same eight fields, with nothing of what this library adds: texts from variables, and defaults."""
+    """The same eight fields from the same JSON and variables, with nothing of what this library adds to them."""
 
-    model_config = SettingsConfigDict(env_prefix="MOONCAKE_")
+    model_config = SettingsConfigDict(populate_by_name=True)
 
-    master: str
-    local_hostname: str = "10.0.0.7"
-    te_meta_data_server: str = "P2PHANDSHAKE"
-    protocol: str = "rdma"
-    device: str = ""
-    global_segment_size: str = "8gb"
-    local_buffer_size: str = "32gb"
+    master_server_address: str = _read_from("MOONCAKE_MASTER", "master_server_address")
+    local_hostname: Annotated[str, _read_from("MOONCAKE_LOCAL_HOSTNAME", "local_hostname")] = "10.0.0.7"
+    metadata_server: Annotated[str, _read_from("MOONCAKE_TE_META_DATA_SERVER", "metadata_server")] = "P2PHANDSHAKE"
+    protocol: Annotated[str, _read_from("MOONCAKE_PROTOCOL", "protocol")] = "rdma"
+    device_name: Annotated[str, _read_from("MOONCAKE_DEVICE", "device_name")] = ""
+    global_segment_size: Annotated[str, _read_from("MOONCAKE_GLOBAL_SEGMENT_SIZE", "global_segment_size")] = "8gb"
+    local_buffer_size: Annotated[str, _read_from("MOONCAKE_LOCAL_BUFFER_SIZE", "local_buffer_size")] = "32gb"
     chunk_bytes: int | None = None
 
 
@@ -38,7 +45,7 @@ def main() -> None:
     os.environ["MOONCAKE_MASTER"] = "10.0.0.5:50051"
     runs = {
         "resolve_store_config": _microseconds(lambda: resolve_store_config(KWARGS, topology=TOPOLOGY)),
-        BARE: _microseconds(BareSettings),
+        BARE: _microseconds(lambda: BareSettings(**json.loads(KWARGS))),
         **_mooncake(),
     }
     for run in runs.values():

@@ -72,6 +72,9 @@ def complete_topology(
         size = _whole_number(environ, "LOCAL_WORLD_SIZE", 1, faults)
     nodes = given.num_nodes or count_nodes()
     trainers = given.trainer_nodes or nodes
+    found = (nodes, trainers, rank, size)
+    if found == (given.num_nodes, given.trainer_nodes, given.local_rank, given.processes_per_node):
+        return given, tuple(faults)
     return replace(given, local_rank=rank, processes_per_node=size, num_nodes=nodes, trainer_nodes=trainers), tuple(
         faults
     )

@@ -121,14 +121,19 @@ def _process_findings(process: Process) -> list[Finding]:
     return [*_read_findings(process), *seen(_LOOKING, process, process)]
 
 
-def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> Iterator[Finding]:
+def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> list[Finding]:
     """What the rules see in a subject, as findings; origins come from the process's ledger."""
-    asked = (rule for rule in rules if rule.about is None or getattr(subject, rule.about))
-    return (_finding(rule, problem, process) for rule in asked for problem in rule.see(subject))
+    found = []
+    for rule in rules:
+        if rule.about is None or getattr(subject, rule.about):
+            found += [_finding(rule, problem, process) for problem in rule.see(subject)]
+    return found
 
 
-def settle(findings: Iterable[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:
+def settle(findings: list[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:
     """The findings that stand, worst first: ignored ones dropped, errors softened where the backend is Ray."""
+    if not findings:
+        return ()
     ignored = {rule.code: rule for name in ignore if (rule := find_rule(name))}
     kept = [item for item in findings if item.code not in ignored or ignored[item.code].protects]
     kept += [_in_vain(ignored[code]) for code in sorted({item.code for item in kept} & ignored.keys())]
