@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from mooncake_config.addresses import Endpoint, endpoints_of
 from mooncake_config.display import masked
 from mooncake_config.findings import Fault
+from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Claim, Ledger
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
@@ -43,6 +44,9 @@ class Process:
     Attributes:
         endpoints: each endpoint that an address field holds, with the field's name.
         odd_endpoints: those that are anything else than an ordinary IPv4 address in its usual form.
+        odd_names: field and name of each host among them, and of each device.
+        urls: field and address where an address has a scheme.
+        device_text: device_name as it is written, empty where there is none.
         own_endpoint: what this client advertises: host, and port where local_hostname has one.
         respelt: field, raw text and value, where a text was written that is not itself the value.
         unread_variables: names and texts of the variables that concern Mooncake and are no value here, by name.
@@ -59,35 +63,39 @@ class Process:
     node: NodeAddress
     endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     odd_endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
+    odd_names: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    urls: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    device_text: str = field(init=False, repr=False, compare=False)
     own_endpoint: Endpoint | None = field(init=False, repr=False, compare=False)
     respelt: tuple[tuple[str, str, int | str], ...] = field(init=False, repr=False, compare=False)
     unread_variables: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        endpoints = tuple(self._take_addresses_apart())
-        own = next((endpoint for name, endpoint in endpoints if name == "local_hostname"), None)
+        addresses = [(name, address) for name in _ADDRESSES if isinstance(address := self.values[name], str)]
+        endpoints = tuple((name, endpoint) for name, address in addresses for endpoint in endpoints_of(address))
+        odd = tuple([item for item in endpoints if not item[1].is_plain])
+        devices = self.values["device_name"] or ""
+        names = [(name, endpoint.host) for name, endpoint in odd]
+        if devices:
+            names += [("device_name", device) for device in devices_of(str(devices))]
+        derived = self.__dict__  # a frozen instance is written to once, here
+        derived["endpoints"] = endpoints
+        derived["odd_endpoints"] = odd
+        derived["odd_names"] = tuple(names)
+        derived["urls"] = tuple([item for item in addresses if "://" in item[1]])
+        derived["device_text"] = devices
+        derived["own_endpoint"] = next((endpoint for name, endpoint in endpoints if name == "local_hostname"), None)
+        derived["respelt"] = tuple([item for item in self._texts() if item[1] != item[2]])
         unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
-        for name, value in (
-            ("endpoints", endpoints),
-            ("odd_endpoints", tuple(item for item in endpoints if not item[1].is_plain)),
-            ("own_endpoint", own),
-            ("respelt", tuple(self._compare_spellings())),
-            ("unread_variables", tuple(sorted(unread))),
-        ):
-            object.__setattr__(self, name, value)
+        derived["unread_variables"] = tuple(sorted(unread))
 
-    def _take_addresses_apart(self) -> Iterator[tuple[str, Endpoint]]:
-        for name in _ADDRESSES:
-            address = self.values[name]
-            if isinstance(address, str):
-                for endpoint in endpoints_of(address):
-                    yield name, endpoint
-
-    def _compare_spellings(self) -> Iterator[tuple[str, str, int | str]]:
-        for name, claims in self.ledger.claims.items():
-            raw, value = claims[0].raw, self.values.get(name)
-            if isinstance(raw, str) and value is not None and raw != value:
-                yield name, raw, value
+    def _texts(self) -> list[tuple[str, str, int | str]]:
+        """Field, raw text and value of each field whose winner is a text with a value."""
+        return [
+            (name, raw, value)
+            for name, claims in self.ledger.claims.items()
+            if isinstance(raw := claims[0].raw, str) and (value := self.values.get(name)) is not None
+        ]
 
     @property
     def contributes_segment(self) -> bool:

@@ -75,6 +75,8 @@ def stack(layers: Iterable[Mapping[str, Claim]]) -> Ledger:
         for name, claim in layer.items():
             if claim.is_empty and claim.origin.source is not Source.DEFAULT:
                 empty.append((name, claim))
+            elif name in claims:
+                claims[name] += (claim,)
             else:
-                claims[name] = (*claims.get(name, ()), claim)
+                claims[name] = (claim,)
     return Ledger(claims, tuple(empty))

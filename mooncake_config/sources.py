@@ -118,8 +118,9 @@ class Environment:
 
     def origin(self, name: str) -> Origin:
         """Where a person edits this variable. A name that no shell would take is given as it can be shown."""
-        spot = self.spots.get(name, name)
-        return Origin(Source.ENV, spot if name.isidentifier() and len(name) < RAW_LIMIT else shown(spot, RAW_LIMIT))
+        if name in self.spots or not name.isidentifier() or len(name) >= RAW_LIMIT:
+            return Origin(Source.ENV, shown(self.spots.get(name, name), RAW_LIMIT))
+        return Origin(Source.ENV, name)
 
     def __repr__(self) -> str:
         """The names alone: what variables hold is nobody's business in a log."""
@@ -241,6 +242,11 @@ def _default_claims(settings_cls: type[BaseSettings]) -> Mapping[str, Claim]:
     return {spec.name: Claim(spec.wiring.default, origin) for spec in specs if spec.wiring.has_default}
 
 
+@cache
+def _default_values(settings_cls: type[BaseSettings]) -> dict[str, Any]:
+    return {name: claim.raw for name, claim in _default_claims(settings_cls).items()}
+
+
 class DefaultSource(LayerSource):
     """The built-in defaults."""
 
@@ -248,4 +254,4 @@ class DefaultSource(LayerSource):
         return _default_claims(self.settings_cls)
 
     def __call__(self) -> dict[str, Any]:
-        return {name: claim.raw for name, claim in self.claims.items()}
+        return _default_values(self.settings_cls)

@@ -129,8 +129,7 @@ def chunk_above_buffer(process: Process) -> Iterator[Problem]:
     if chunk is not None and chunk > buffer:
         message = f"a chunk of {human_size(chunk)} does not fit into local_buffer_size, {human_size(buffer)}."
         yield Problem(("chunk_bytes", "local_buffer_size"), message, "lower chunk_bytes or enlarge local_buffer_size.")
-    unset = chunk is None and process.ledger.origin("chunk_bytes") == Origin(Source.DEFAULT, "default")
-    if unset and 1024 <= buffer < DEFAULT_CHUNK:
+    if 1024 <= buffer < DEFAULT_CHUNK and process.ledger.origin("chunk_bytes") == Origin(Source.DEFAULT, "default"):
         message = f"Mooncake's chunk of 64 MiB does not fit into a buffer of {human_size(buffer)}: larger puts fail."
         fix = 'enlarge local_buffer_size to "64mb" or more, or set chunk_bytes below it.'
         yield Problem(("local_buffer_size",), message, fix, Severity.WARNING)
@@ -266,7 +265,7 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
 
 
-@rule("MC108", Severity.WARNING)
+@rule("MC108", Severity.WARNING, about="device_text")
 def job_wide_device(process: Process) -> Iterator[Problem]:
     """device_name stands in the JSON of a job with several nodes, or in its runtime environment.
 
@@ -289,7 +288,7 @@ def job_wide_device(process: Process) -> Iterator[Problem]:
             yield Problem(("device_name",), message, "export MOONCAKE_DEVICE on each node before starting Ray there.")
 
 
-@rule("MC109", Severity.WARNING)
+@rule("MC109", Severity.WARNING, about="device_text")
 def device_without_rdma(process: Process) -> Iterator[Problem]:
     """A device is named, and the protocol is tcp.
 
@@ -302,7 +301,7 @@ def device_without_rdma(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_PROTOCOL=rdma MOONCAKE_DEVICE=mlx5_0 explain --num-nodes 1
     """
-    names = devices_of(process.text("device_name") or "")
+    names = devices_of(process.device_text)
     if names and process.text("protocol") == "tcp":
         message = f"the protocol is tcp, which ignores the RDMA device {shown(', '.join(names))}."
         yield Problem(("device_name",), message, "set the protocol to rdma if RDMA is meant, or unset the device.")
@@ -439,7 +438,7 @@ def container_bridge_address(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, fix)
 
 
-@rule("MC116", Severity.INFO)
+@rule("MC116", Severity.INFO, about="urls")
 def hostname_not_advertised(process: Process) -> Iterator[Problem]:
     """With a metadata server the engine advertises another address than local_hostname for its own calls.
 
@@ -501,8 +500,8 @@ def cxl_without_size(process: Process) -> Iterator[Problem]:
         yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
 
 
-@rule("MC130", Severity.INFO)
-def ignored_in_vain(process: Process) -> Iterator[Problem]:
+@reported_by_reading("MC130", Severity.INFO)
+def ignored_in_vain() -> None:
     """A finding was to be ignored, and cannot be.
 
     Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
@@ -517,7 +516,6 @@ def ignored_in_vain(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
     """
-    return iter(())
 
 
 @reported_by_reading("MC131", Severity.INFO)

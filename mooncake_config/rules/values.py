@@ -10,9 +10,8 @@ from mooncake_config.damage import NOTHING
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
-from mooncake_config.protocols import devices_of, is_device_name
+from mooncake_config.protocols import is_device_name
 from mooncake_config.rules.rule import Problem, rule
-from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import LARGEST, format_size, human_size
 
 SEGMENT_FLOOR = 16 << 20
@@ -103,13 +102,12 @@ def size_beyond_64_bits(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=99gb explain --num-nodes 1
     """
-    for spec in FIELDS:
-        size = process.size(spec.name)
-        if size is not None and size > LARGEST and spec.name != "local_buffer_size":
-            yield Problem((spec.name,), f"{shown(size)} bytes do not fit into 64 bits.", 'write a size such as "8gb".')
+    for name, size in process.values.items():
+        if isinstance(size, int) and size > LARGEST and name != "local_buffer_size":
+            yield Problem((name,), f"{shown(size)} bytes do not fit into 64 bits.", 'write a size such as "8gb".')
 
 
-@rule("MC044", Severity.ERROR)
+@rule("MC044", Severity.ERROR, about="device_text")
 def device_is_no_device_name(process: Process) -> Iterator[Problem]:
     """device_name holds a path, a port, several names without a comma, or nothing beside a comma (a warning).
 
@@ -126,7 +124,7 @@ def device_is_no_device_name(process: Process) -> Iterator[Problem]:
         MOONCAKE_DEVICE=mlx5_0,mlx5_1 explain --num-nodes 1
     """
     # Masked before it is taken apart: a part of a password cannot be told for one.
-    names = [name.strip() for name in masked(process.text("device_name") or "").split(",")]
+    names = [name.strip() for name in masked(process.device_text).split(",")]
     odd = [name for name in names if name and not is_device_name(name)]
     if odd:
         meant = ",".join(dict.fromkeys(_devices_meant(names))) or "mlx5_0"
@@ -237,7 +235,7 @@ def long_decimal_size(process: Process) -> Iterator[Problem]:
             yield Problem((name,), f"{shown(raw.strip())} is exactly {better}.", f"write {better}.")
 
 
-@rule("MC049", Severity.WARNING)
+@rule("MC049", Severity.WARNING, about="urls")
 def master_scheme_not_in_wheels(process: Process) -> Iterator[Problem]:
     """The master is found through Redis or a Kubernetes lease, which no published wheel was built with.
 
@@ -258,7 +256,7 @@ def master_scheme_not_in_wheels(process: Process) -> Iterator[Problem]:
         yield Problem(("master_server_address",), message, fix)
 
 
-@rule("MC050", Severity.ERROR)
+@rule("MC050", Severity.ERROR, about="urls")
 def redis_metadata(process: Process) -> Iterator[Problem]:
     """The metadata server is Redis, which no published wheel was built with.
 
@@ -279,7 +277,7 @@ def redis_metadata(process: Process) -> Iterator[Problem]:
         yield Problem(("metadata_server",), message, fix)
 
 
-@rule("MC051", Severity.WARNING)
+@rule("MC051", Severity.WARNING, about="urls")
 def metadata_path(process: Process) -> Iterator[Problem]:
     """The path of an HTTP metadata server is not /metadata.
 
@@ -379,7 +377,7 @@ def multicast_address(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, "write the address of one host on the data network.")
 
 
-@rule("MC055", Severity.ERROR, protects=True)
+@rule("MC055", Severity.ERROR, protects=True, about="odd_names")
 def text_of_nothing(process: Process) -> Iterator[Problem]:
     """A value is the text None, null, nil or undefined, or has such a host.
 
@@ -393,16 +391,13 @@ def text_of_nothing(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=node-7 explain --num-nodes 1
     """
-    found = [(name, endpoint.host) for name, endpoint in process.odd_endpoints if endpoint.host.lower() in NOTHING]
-    device = process.text("device_name")
-    if device and device.lower() in NOTHING:
-        found.append(("device_name", device))
-    for name, text in found:
-        message = f"{text} is what a program writes for a value that it does not have."
-        yield Problem((name,), message, "give the value, or leave it out.")
+    for name, text in process.odd_names:
+        if text.lower() in NOTHING:
+            message = f"{text} is what a program writes for a value that it does not have."
+            yield Problem((name,), message, "give the value, or leave it out.")
 
 
-@rule("MC056", Severity.WARNING)
+@rule("MC056", Severity.WARNING, about="odd_names")
 def interface_for_an_address(process: Process) -> Iterator[Problem]:
     """A host or device has the name of a network interface: eth0, ib0, bond0, ens3f0.
 
@@ -416,14 +411,14 @@ def interface_for_an_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=eth0.example.net explain --num-nodes 1
     """
-    for name, endpoint in process.odd_endpoints:
-        if endpoint.ip is None and _is_interface(endpoint.host):
-            message = f"{shown(endpoint.host)} is the name of a network interface, not of a host."
-            yield Problem((name,), message, "write its address, as `ip -brief address` shows it.")
-    for device in devices_of(process.text("device_name") or ""):
-        if _is_interface(device):
-            message = f"{shown(device)} is the name of a network interface, not of an RDMA device."
-            yield Problem(("device_name",), message, "write the device behind it, as `rdma link` shows it.")
+    for name, text in process.odd_names:
+        if _is_interface(text):
+            device = name == "device_name"
+            message = (
+                f"{shown(text)} is the name of a network interface, not of {'an RDMA device' if device else 'a host'}."
+            )
+            fix = "the device behind it, as `rdma link` shows it" if device else "its address (`ip -brief address`)"
+            yield Problem((name,), message, f"write {fix}.")
 
 
 def _is_interface(name: str) -> bool:
