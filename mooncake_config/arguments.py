@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from mooncake_config.damage import kind_of
 from mooncake_config.display import shown
-from mooncake_config.findings import Fault
+from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
-from mooncake_config.json_damage import diagnose
+from mooncake_config.init_kwargs import JsonObject, decode_json
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 
@@ -148,20 +148,22 @@ def _env_vars(text: str) -> tuple[dict[str, str], tuple[Fault, ...]]:
     if not text.strip():
         return {}, ()
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        return {}, (Fault("broken-json", (), origin, *diagnose(text, error)),)
-    except (ValueError, RecursionError):
-        fix = "write a flat object with env_vars."
-        return {}, (Fault("broken-json", (), origin, "the runtime environment cannot be read as JSON.", fix),)
-    env_vars = value.get("env_vars", {}) if isinstance(value, dict) else value
-    if not isinstance(env_vars, dict):
+        value = decode_json(text)
+    except Malformed as refusal:
+        return {}, (Fault(refusal.offence, (), origin, refusal.message, refusal.fix),)
+    env_vars = value.get("env_vars", JsonObject([])) if isinstance(value, JsonObject) else value
+    if not isinstance(env_vars, JsonObject):
         message = f"{shown(env_vars)} is {kind_of(env_vars)}, where env_vars is an object of texts."
         return {}, (Fault("not-an-object", (), origin, message, 'write {"env_vars": {"NAME": "value"}}.'),)
     texts = {name: item for name, item in env_vars.items() if isinstance(item, str)}
-    faults = (
-        Fault("wrong-type", (), origin, f"{shown(name)} is {kind_of(item)}; Ray takes texts only.", "put it in quotes.")
-        for name, item in env_vars.items()
-        if not isinstance(item, str)
-    )
-    return texts, tuple(faults)
+    return texts, tuple(_env_var_faults(env_vars, origin))
+
+
+def _env_var_faults(env_vars: JsonObject, origin: Origin) -> Iterator[Fault]:
+    for name in env_vars.doubled:
+        message = f"the name {shown(name)} stands more than once in env_vars; which one was meant is unknown."
+        yield Fault("doubled-key", (), origin, message, f"keep one {shown(name)}.")
+    for name, item in env_vars.items():
+        if not isinstance(item, str):
+            message = f"{shown(name)} is {kind_of(item)}; Ray takes texts only."
+            yield Fault("wrong-type", (), origin, message, "put it in quotes.")

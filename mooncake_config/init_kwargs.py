@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mooncake_config.damage import kind_of
 from mooncake_config.display import RAW_LIMIT, shown
-from mooncake_config.findings import Fault
+from mooncake_config.findings import Fault, Malformed
 from mooncake_config.json_damage import AS_FILE, EXAMPLE, arrived, diagnose, diagnose_constant, is_deeper_than
 from mooncake_config.protocols import nearest
 from mooncake_config.provenance import Claim, Origin, Source
@@ -50,7 +50,7 @@ class Reading:
     faults: tuple[Fault, ...] = ()
 
 
-class _JsonObject(dict[str, object]):
+class JsonObject(dict[str, object]):
     """A JSON object that remembers which keys stood in it twice."""
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
@@ -82,7 +82,7 @@ def _constant(name: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_JsonObject, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+    object_pairs_hook=JsonObject, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
 )
 
 
@@ -219,26 +219,34 @@ def _read_text(text: str, origin: Origin) -> Reading:
             f"{shown(origin.spot)} is empty and counts as unset; an unset shell variable often hides behind it.",
             f"give an object such as '{EXAMPLE}', or leave it out.",
         )
-    if len(text) > BYTES_LIMIT or is_deeper_than(text, LEVELS_LIMIT):
-        what = "nested too deeply" if len(text) <= BYTES_LIMIT else "too long"
-        return _broken(
-            origin, f"the JSON is {what} to be the init kwargs.", f"write one flat object, such as {EXAMPLE}."
-        )
     try:
-        value = _DECODER.decode(text)
-    except JSONDecodeError as error:
-        return _broken(origin, *diagnose(text, error))
-    except _NotANumber:
-        return _broken(origin, *diagnose_constant(text))
-    if isinstance(value, _JsonObject):
+        value = decode_json(text)
+    except Malformed as refusal:
+        # A file survives a shell, so it is offered to who did not use one.
+        offer = f" Or {AS_FILE.removeprefix('or ')}." if origin.spot == FLAG else ""
+        return _refused(refusal.offence, origin, refusal.message, refusal.fix + offer)
+    if isinstance(value, JsonObject):
         return _claims_and_faults(value, origin)
     return _not_an_object(value, origin)
 
 
-def _broken(origin: Origin, message: str, fix: str) -> Reading:
-    """JSON that cannot be read. A file survives a shell, so it is offered to who did not use one."""
-    offer = f" Or {AS_FILE.removeprefix('or ')}." if origin.spot == FLAG else ""
-    return _refused("broken-json", origin, message, fix + offer)
+def decode_json(text: str) -> object:
+    """The value of a JSON text; objects know their doubled keys, and numbers are exact.
+
+    Raises:
+        Malformed: no JSON, NaN or Infinity, or one that is longer or deeper than anything that belongs here.
+    """
+    if len(text) > BYTES_LIMIT or is_deeper_than(text, LEVELS_LIMIT):
+        what = "nested too deeply" if len(text) <= BYTES_LIMIT else "too long"
+        fix = f"write one flat object, such as {EXAMPLE}."
+        raise Malformed("broken-json", f"the JSON is {what} to be read here.", fix)
+    try:
+        value: object = _DECODER.decode(text)
+    except JSONDecodeError as error:
+        raise Malformed("broken-json", *diagnose(text, error)) from None
+    except _NotANumber:
+        raise Malformed("broken-json", *diagnose_constant(text)) from None
+    return value
 
 
 def _not_an_object(value: object, origin: Origin) -> Reading:

@@ -54,7 +54,7 @@ def explain_document(process: Process, findings: Sequence[Finding]) -> Document:
             "num_nodes": topology.num_nodes,
             "trainer_nodes": topology.trainer_nodes,
             "processes_per_node": topology.processes_per_node,
-            "node_ip": process.node.address,
+            "node_ip": raw_in_json(process.node.address),
         },
         "fields": {spec.name: _field_document(process, spec) for spec in FIELDS},
         "replica_num": process.replica_num,

@@ -115,6 +115,8 @@ def test_runtime_env_is_the_spot() -> None:
     [
         ("{env_vars:{A:1}}", "broken-json"),
         ("[" * 100_000, "broken-json"),
+        ('{"env_vars": {"A": NaN}}', "broken-json"),
+        ('{"env_vars": {"A": "1", "A": "2"}}', "doubled-key"),
         ("[1]", "not-an-object"),
         ('{"env_vars": ["A"]}', "not-an-object"),
         ('{"env_vars": {"A": 1}}', "wrong-type"),

@@ -276,7 +276,7 @@ def test_nesting() -> None:
     ):
         with within(SECOND):
             offence, message, fix = fault_of(text)
-        assert (offence, message) == ("broken-json", "the JSON is nested too deeply to be the init kwargs.")
+        assert (offence, message) == ("broken-json", "the JSON is nested too deeply to be read here.")
         assert "@FILE" in fix
 
 
@@ -316,7 +316,7 @@ def test_megabyte() -> None:
 def test_too_long() -> None:
     """A text beyond the limit is refused without a look."""
     offence, message, _ = fault_of("x" * (BYTES_LIMIT + 1))
-    assert (offence, message) == ("broken-json", "the JSON is too long to be the init kwargs.")
+    assert (offence, message) == ("broken-json", "the JSON is too long to be read here.")
 
 
 @given(st.text())
