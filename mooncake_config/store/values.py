@@ -259,9 +259,11 @@ def is_plain(value: Any) -> bool:
         if depth >= _SHARED_FROM:
             level = list({id(item): item for item in level}.values())
         tables = _of_type(dict, level, kinds)
-        if not set(map(type, chain.from_iterable(tables))) <= {str}:
+        if not set(map(type, set().union(*tables))) <= {str}:
             return False
-        level = list(chain(*_of_type(list, level, kinds), *map(dict.values, tables)))
+        inside = list(chain.from_iterable(map(dict.values, tables)))
+        inside.extend(chain.from_iterable(_of_type(list, level, kinds)))
+        level = inside
     return False
 
 
