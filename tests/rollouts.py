@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from mooncake_config.store import CODECS, NUMERIC_CODECS, ValueSpec
+from mooncake_config.store import DTYPES as SPEC_DTYPES
+
 ROWS = 6
 
 
@@ -168,3 +171,17 @@ def dictionaries(draw: st.DrawFn) -> dict[str, Any]:
         else:
             fields[name] = draw(values)
     return fields
+
+
+@st.composite
+def specified(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, ValueSpec]]:
+    """A dictionary, and specs of some of its fields, that suit them or not. (Tensors have tests of their own.)"""
+    value = draw(dictionaries())
+    codecs = sorted(set(CODECS) - {"ragged_tensor", "ragged_tensor_dict"})
+    spec = {}
+    for name in value:
+        codec = draw(st.sampled_from(codecs))
+        dtype = draw(st.sampled_from([None, *sorted(SPEC_DTYPES)])) if codec in NUMERIC_CODECS else None
+        if draw(st.booleans()):
+            spec[name] = ValueSpec(codec, dtype)
+    return value, spec

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
-from rollouts import dictionaries, differences, rollout
+from rollouts import dictionaries, differences, rollout, specified
 
 from mooncake_config.findings import ConfigError, Severity
 from mooncake_config.resolve import Resolution, resolve_store_config
@@ -36,6 +36,7 @@ from mooncake_config.store.errors import (
 )
 from mooncake_config.store.master import MooncakeMaster, start_mooncake_master
 from mooncake_config.store.mooncake import MooncakeObjectStore, MooncakeRef
+from mooncake_config.store.values import as_stored, checked_fields
 from mooncake_config.topology import Topology
 
 pytestmark = pytest.mark.mooncake
@@ -118,6 +119,22 @@ def test_any_dictionary(store: MooncakeObjectStore, value: dict[str, Any]) -> No
     with store.get(ref) as got:
         assert differences(value, got) == {}
         assert list(got) == list(value)
+    store.remove(ref)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(arguments=specified())
+def test_any_spec(store: MooncakeObjectStore, arguments: tuple[dict[str, Any], dict[str, ValueSpec]]) -> None:
+    """With specs either backend gives the same dictionary, or both refuse it: Ray stores what ``as_stored`` makes."""
+    try:
+        expected = as_stored(*checked_fields(*arguments))
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            store.put(*arguments)
+        return
+    ref = store.put(*arguments)
+    with store.get(ref) as got:
+        assert differences(expected, got) == {}
     store.remove(ref)
 
 
