@@ -500,8 +500,8 @@ def cxl_without_size(process: Process) -> Iterator[Problem]:
         yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
 
 
-@reported_by_reading("MC130", Severity.INFO)
-def ignored_in_vain() -> None:
+@rule("MC130", Severity.INFO)
+def ignored_in_vain(_: Process) -> Iterator[Problem]:
     """A finding was to be ignored, and cannot be.
 
     Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
@@ -516,6 +516,7 @@ def ignored_in_vain() -> None:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
     """
+    return iter(())  # settle yields it, which alone knows what was to be ignored
 
 
 @reported_by_reading("MC131", Severity.INFO)
