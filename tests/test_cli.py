@@ -241,3 +241,69 @@ def test_cold_start_imports(words: tuple[str, ...]) -> None:
 def test_json_needs_no_rich() -> None:
     """The JSON answer is printed without importing rich."""
     assert "rich" not in modules_after("explain", "--object-store-backend", "ray", "--format", "json")
+
+
+def host_tree(root: Path) -> Path:
+    """A host with 64 GiB of memory, no control group limit and no RDMA device."""
+    files = {
+        "proc/meminfo": "MemTotal: 67108864 kB\nMemAvailable: 33554432 kB\n",
+        "proc/self/limits": "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  8388608  8388608  bytes\n",
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/cgroup.controllers": "memory\n",
+        "sys/fs/cgroup/memory.max": "max\n",
+        "sys/class/net/lo/address": "00:00:00:00:00:00\n",
+        "etc/hostname": "gpu-7\n",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+ONE_NODE = ("--num-nodes", "1", "--node-ip", "127.0.0.1", "--processes-per-node", "1")
+
+
+def test_check_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """check prints the settings, the host, what was asked with its answer, and the findings."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "127.0.0.1:1")
+    assert main(["check", *ONE_NODE, "--host-root", str(host_tree(tmp_path))]) == 1
+    page = capsys.readouterr().out
+    assert "host           gpu-7\nmemory         64 GiB, 32 GiB available\ncgroup limit   unlimited\n" in page
+    assert "memlock        8 MiB\nRDMA devices   none\n" in page
+    assert "refuses connections" in page
+    assert "MC302 master-unreachable" in page
+
+
+def test_check_document(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """check --format json is explain's document with the host's facts and the probes; a dry setup is only tried."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "127.0.0.1:1")
+    words = ["check", *ONE_NODE, "--host-root", str(host_tree(tmp_path)), "--dry-setup", "--format", "json"]
+    assert main(words) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["host"]["memory_total"] == 64 << 30
+    assert {"what", "target", "answer", "seconds"} == set(document["probes"][0])
+    assert document["setup"] is None
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "expected"),
+    [
+        ("{}", "Hands 0 bytes of segment to the Store: of a node's trainers only local rank 0 contributes one"),
+        ('{"local_buffer_size": "lots"}', "MC011 unreadable-size"),
+    ],
+)
+def test_explain_of_another_rank(kwargs: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trainer of another rank is told that it contributes nothing; without sizes nothing is summed up."""
+    main(["explain", *NODE[:4], "--local-rank", "3", "--mooncake-store-init-kwargs", kwargs])
+    assert expected in " ".join(capsys.readouterr().out.split())
+
+
+def test_names_are_those_of_the_rooms() -> None:
+    """The public names are listed, importable, and no others."""
+    import mooncake_config
+
+    assert set(mooncake_config.__all__) <= set(dir(mooncake_config))
+    assert all(getattr(mooncake_config, name) for name in mooncake_config.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'resolve_all'"):
+        _ = mooncake_config.resolve_all
