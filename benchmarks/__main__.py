@@ -1,12 +1,17 @@
-"""Runs the benchmarks, or those that are named: python -m benchmarks [resolution] [cold_start] [diagnosis]."""
+"""Runs the benchmarks, or those that are named: python -m benchmarks [resolution] [cold_start] …"""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import cold_start, diagnosis, resolution
+from benchmarks import check, cold_start, diagnosis, resolution
 
-BENCHMARKS = {"resolution": resolution.main, "cold_start": cold_start.main, "diagnosis": diagnosis.main}
+BENCHMARKS = {
+    "resolution": resolution.main,
+    "cold_start": cold_start.main,
+    "check": check.main,
+    "diagnosis": diagnosis.main,
+}
 
 
 def main(names: list[str]) -> None:

@@ -87,12 +87,12 @@ def _timed_check(of: Process) -> tuple[CheckResult, float]:
 @needs_mooncake
 @pytest.mark.mooncake
 def test_healthy(master: Master) -> None:
-    """With a real master all is well, in under a second: the best of three, since others need the processors too."""
+    """With a real master all is well, and nothing waits for a limit."""
     of = process(master.environ, ip="127.0.0.1")
-    result, seconds = min((_timed_check(of) for _ in range(3)), key=lambda pair: pair[1])
+    result, seconds = _timed_check(of)
     assert [item for item in result.findings if item.severity is not Severity.INFO] == []
     assert not result.has_error
-    assert seconds < 1, f"took {seconds:.2f} s"
+    assert seconds < 5, f"took {seconds:.2f} s"
     answers = {fact["what"]: str(fact["answer"]) for fact in result.probe_facts}
     assert "accepts connections" in answers["master_server_address"]
     assert "as a metadata server" in answers["metadata_server"]

@@ -194,6 +194,6 @@ def test_number_text_of_any_size() -> None:
 )
 def test_hostile_text_is_answered_at_once(text: str) -> None:
     """4,096 hostile characters take no noticeable time."""
-    start = time.perf_counter()
+    start = time.process_time()
     shown(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
