@@ -26,7 +26,19 @@ _NAMED_SECRET = re.compile(
 )
 
 
-_SCHEME = re.compile(r"[\s\"'`(\[{<]*[A-Za-z][A-Za-z0-9+.-]*://")
+_AT = r"(?:[@＠﹫]|%(?:25)*40|&[#](?:64|[xX]40);|&commat;|\\+(?:u0040|x40))"
+_COLON = r"(?:[:：﹕]|%(?:25)*3[aA]|&[#](?:58|[xX]3[aA]);|&colon;|\\+(?:u003[aA]|x3[aA]))"
+_SLASHES = r"(?:[/／]|%(?:25)*2[fF]){2}"
+_LAST_AT = rf"(?s:.*)(?P<at>{_AT})"
+_SCHEME = rf"[\s\"'`(\[{{<]*[A-Za-z][A-Za-z0-9+.-]*{_COLON}{_SLASHES}"
+# A port, a variable or placeholder for one, and IPv6 without brackets are no passwords.
+_CUT_PASSWORD = rf"""(?x)({_COLON}{_SLASHES})(?![0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2}})([^\s/@:"'%：]*{_COLON})
+    (?!(?:[0-9]{{0,5}}|\$[{{(]?[A-Z_][A-Z0-9_]*[}})]?|<[^<>]*>|{{{{[^{{}}]*}}}})(?:[^\w%*.!$&+~^-]|$))(?s:.+)"""
+_OPTION_SECRET = r"""(?ix)(?P<name>(?<![\w-])(?:-u|--(?:proxy-)?user)(?:=|\s*)["']?[^\s:"']*:
+    |(?<![\w-])--?(?:pass(?:word|wd|phrase)?|[\w-]*token|secret)\s+
+    |\b(?:bearer|basic)\s+)[^\s"')`]+"""
+_HARMLESS = re.compile(r"(?:(?:http|etcd)://)?[A-Za-z0-9._-]*(?::[0-9]{1,5})?(?:/metadata)?")
+"""What has no room for a secret: names, and endpoints with a port. Most values are such, at every start."""
 
 
 def masked(text: str) -> str:
@@ -34,10 +46,14 @@ def masked(text: str) -> str:
 
     A password may itself hold ``@``, ``:``, ``/``, ``://`` or blanks, so everything from the first colon, that of a
     leading scheme apart, to the last ``@`` is hidden: where it is unclear what is secret, too much is hidden rather
-    than too little. The values of names such as ``password`` and ``api_key`` are hidden too.
+    than too little. These signs count in every spelling: percent-encoded, as an entity, an escape, or full-width. What
+    follows the first colon of a URL and is no port is a password that was cut before its ``@``. The values of names
+    such as ``password`` and ``api_key``, and what ``curl -u`` and its like are given, are hidden too.
     """
-    hidden = _userinfo_masked(text) if "@" in text else text
-    return _NAMED_SECRET.sub(_without_value, hidden) if "=" in hidden or ":" in hidden else hidden
+    if _HARMLESS.fullmatch(text):
+        return text
+    hidden = _userinfo_masked(text)
+    return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
 
 
 def _without_value(named: re.Match[str]) -> str:
@@ -45,13 +61,25 @@ def _without_value(named: re.Match[str]) -> str:
 
 
 def _userinfo_masked(text: str) -> str:
-    at = text.rfind("@")
-    scheme = _SCHEME.match(text, 0, at)
-    head = scheme.group() if scheme else ""
-    user, colon, _ = text[len(head) : at].partition(":")
-    if not head and not colon:
-        return text
-    return f"{head}{user}:***{text[at:]}" if colon and "@" not in user else f"{head}***{text[at:]}"
+    found = re.match(_LAST_AT, text)
+    if found is None:
+        return _cut_masked(text)
+    at = found.start("at")
+    scheme = re.match(_SCHEME, text[:at])
+    start = scheme.end() if scheme else 0
+    colon = re.compile(_COLON).search(text, start, at)
+    if not scheme and not colon:
+        return text[:at] + _cut_masked(text[at:])
+    kept = colon.end() if colon and not re.search(_AT_SIGN, text[start : colon.start()]) else start
+    return f"{text[:kept]}***{_cut_masked(text[at:])}"
+
+
+def _cut_masked(text: str) -> str:
+    return re.sub(_CUT_PASSWORD, r"\1\2***", text)
+
+
+_AT_SIGN = "[@＠﹫]"
+"""An ``@`` in a user's name means that the secret began before it; an encoded one is a part of the name."""
 
 
 def has_secret(text: str) -> bool:

@@ -67,6 +67,23 @@ def test_masked_once_is_masked_for_good(text: str) -> None:
         (r"{\"api_key\": \"a b\", \"x\": \"y\"}", r"{\"api_key\": \"***\", \"x\": \"y\"}"),
         (r'{"secret": "a\"b", "x": 1}', '{"secret": "***", "x": 1}'),
         ("http://h/?access_key=1234&x=2", "http://h/?access_key=***&x=2"),
+        ("http://u:geheim%40h:80/", "http://u:***%40h:80/"),
+        ("http%3A%2F%2Fu%3Ageheim%40h", "http%3A%2F%2Fu%3A***%40h"),
+        ("http%253a%252f%252fu%253ageheim%2540h", "http%253a%252f%252fu%253a***%2540h"),
+        ("http://u:geheim＠h", "http://u:***＠h"),
+        ("http：／／u：geheim＠h", "http：／／u：***＠h"),
+        ("http://u:geheim&#64;h", "http://u:***&#64;h"),
+        (r"http://u:geheim\u0040h", r"http://u:***\u0040h"),
+        ("http://u:gehe", "http://u:***"),
+        ("http://u:12geheim/metadata", "http://u:***"),
+        ("http://u:***geheim", "http://u:***"),
+        ("http%3A%2F%2Fu%3Ageheim", "http%3A%2F%2Fu%3A***"),
+        ("me@h http://u:geheim", "me@h http://u:***"),
+        ("$(curl -u u:geheim http://h)", "$(curl -u u:*** http://h)"),
+        ("`curl --user=u:geheim h`", "`curl --user=u:*** h`"),
+        ("get --password geheim h", "get --password *** h"),
+        ("get --auth-token geheim h", "get --auth-token *** h"),
+        ("Authorization: Bearer geheim", "Authorization: Bearer ***"),
     ],
 )
 def test_secret_is_hidden(text: str, hidden: str) -> None:
@@ -76,7 +93,12 @@ def test_secret_is_hidden(text: str, hidden: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["10.0.0.5:50051", "http://h:8080/metadata", "me@example.com", "etcd://a:1;b:2", "@", ""]
+    "text",
+    [
+        *("10.0.0.5:50051", "http://h:8080/metadata", "me@example.com", "etcd://a:1;b:2", "@", ""),
+        *("http://fd00::5/m", "http://[fd00::5]:80/m", "http://h:$PORT/m", "http://h:<port>/m", "http://h:{{ p }}/m"),
+        *("http://h:/m", "http://h:65536/m", "http://h:1,i:2", "etcd://h:1;http://i:2", "http://h:1?x#y"),
+    ],
 )
 def test_text_without_secret_stays(text: str) -> None:
     """What holds no password is left as it is."""
@@ -190,7 +212,25 @@ def test_number_text_of_any_size() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["password" * 500, "token=" * 700, 'secret="' + "\\" * 4000, "@" * 4096, "a:" * 2000 + "@", "://" * 1365 + "@"],
+    [
+        "password" * 500,
+        "token=" * 700,
+        "http://" * 580,
+        "%25" * 1360,
+        "bearer " * 580,
+        "-u" * 2048,
+        "x" * 4090 + "://a:b",
+        "-u " * 1360,
+        "--a-token" * 450,
+        "http://" + "a" * 4089,
+        "://" + "1:" * 2046,
+        "\\" * 4096,
+        "%2540" * 800,
+        'secret="' + "\\" * 4000,
+        "@" * 4096,
+        "a:" * 2000 + "@",
+        "://" * 1365 + "@",
+    ],
 )
 def test_hostile_text_is_answered_at_once(text: str) -> None:
     """4,096 hostile characters take no noticeable time."""
