@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -89,8 +85,7 @@ def _compare(console: Console, resolution: Resolution) -> int:
     size = sum(array.nbytes for name in ("tokens", "loss_masks", "rollout_log_probs") for array in rollout[name])
     console.print(f"\nA rollout of {SAMPLES} samples, {human_size(size)} of arrays, there and back:\n")
     console.print(f"{'store':<10}{'open':>10}{'put':>10}{'get':>10}{'remove':>10}   what came back")
-    with _native_log_aside():
-        trips = [_round_trip("mooncake", lambda: open_object_store("mooncake", resolution), rollout)]
+    trips = [_round_trip("mooncake", lambda: open_object_store("mooncake", resolution, native_log="quiet"), rollout)]
     console.print(trips[0].line())
     if find_spec("ray"):
         with private_ray():
@@ -130,24 +125,6 @@ def _round_trip(name: str, open_store: Callable[[], ObjectStore[Any]], rollout: 
         removal = time.perf_counter() - before_removal
     steps = (later - earlier for earlier, later in itertools.pairwise(marks))
     return _RoundTrip(name, (*steps, removal), same)
-
-
-@contextmanager
-def _native_log_aside() -> Iterator[None]:
-    """Keeps what native code writes to standard error; it is shown only when something fails."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as log:
-        os.dup2(log.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            log.seek(0)
-            os.write(kept, log.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def equal(one: object, other: object) -> bool:

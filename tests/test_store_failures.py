@@ -146,7 +146,7 @@ def test_setup_failure_masks_passwords() -> None:
 )
 def test_put_failure(text: str, kind: type[StoreError], message: str) -> None:
     """A failed put has the error of its cause."""
-    failure = put_failure(RuntimeError(text), master="m:1", needed=1000, replicas=1, buffer=64, chunk=32, unreleased=0)
+    failure = put_failure(RuntimeError(text), master="m:1", needed=1000, replicas=1, buffer=64, chunk=32, holders=())
     assert type(failure) is kind
     assert message in str(failure)
 
@@ -186,7 +186,7 @@ class Client:
 @pytest.mark.parametrize(
     ("error", "client", "kind", "message"),
     [
-        (NO_JSON, Client(0), ObjectNotFoundError, "removed, or the master was restarted"),
+        (NO_JSON, Client(0), ObjectNotFoundError, "bundle/k/manifest is forgotten"),
         (NO_JSON, Client(-900), MasterUnreachableError, "does not answer"),
         (NO_JSON, Client(1, [Descriptor()]), TransferError, "loopback address"),
         (NO_JSON, Client(1), TransferError, "the process that holds them"),
@@ -197,14 +197,16 @@ class Client:
 )
 def test_read_failure(error: Exception, client: Client, kind: type[StoreError], message: str) -> None:
     """A failed get has the error of its cause, which the master is asked for: the client itself says nothing."""
-    failure = read_failure(error, client, ["bundle/k/manifest"], master="m:1", buffer=64)
+    failure = read_failure(
+        error, client, ["bundle/k/manifest"], master="m:1", buffer=64, fate=lambda key: f"{key} is forgotten"
+    )
     assert type(failure) is kind
     assert message in str(failure)
 
 
 def test_read_without_a_buffer() -> None:
     """Without a transfer buffer nothing can be read, whatever the code."""
-    failure = read_failure(NO_JSON, Client(1), ["k"], master="m:1", buffer=0)
+    failure = read_failure(NO_JSON, Client(1), ["k"], master="m:1", buffer=0, fate=str)
     assert isinstance(failure, BufferTooSmallError)
 
 

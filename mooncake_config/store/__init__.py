@@ -5,6 +5,7 @@ Neither ``ray`` nor ``mooncake`` nor ``numpy`` is imported before a store is ope
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
@@ -169,6 +170,8 @@ def open_object_store(
     namespace: str = ...,
     on_missing_replicas: str = ...,
     ignore: Collection[str] = ...,
+    native_log: str | os.PathLike[str] = ...,
+    metrics_port: int | None = ...,
 ) -> MooncakeObjectStore: ...
 
 
@@ -180,6 +183,8 @@ def open_object_store(
     namespace: str = ...,
     on_missing_replicas: str = ...,
     ignore: Collection[str] = ...,
+    native_log: str | os.PathLike[str] = ...,
+    metrics_port: int | None = ...,
 ) -> RayObjectStore: ...
 
 
@@ -191,6 +196,8 @@ def open_object_store(
     namespace: str = ...,
     on_missing_replicas: str = ...,
     ignore: Collection[str] = ...,
+    native_log: str | os.PathLike[str] = ...,
+    metrics_port: int | None = ...,
 ) -> MooncakeObjectStore | RayObjectStore: ...
 
 
@@ -201,6 +208,8 @@ def open_object_store(
     namespace: str = "rollout",
     on_missing_replicas: str = "error",
     ignore: Collection[str] = (),
+    native_log: str | os.PathLike[str] = "inherit",
+    metrics_port: int | None = None,
 ) -> MooncakeObjectStore | RayObjectStore:
     """Opens the object store of this process.
 
@@ -216,8 +225,16 @@ def open_object_store(
         on_missing_replicas: what a put does that got fewer copies than ``--mooncake-replica-num``: ``"error"`` takes
             the object back and raises ``StoreFullError``, ``"warn"`` logs a warning. Mooncake itself says nothing.
         ignore: codes or names of rules about the host and the endpoints whose findings are dropped.
+        native_log: where Mooncake's own log goes, which native code writes to standard error: ``"inherit"`` leaves it
+            there, ``"quiet"`` keeps it away, a path appends it to that file. With the last two its errors and warnings
+            are in ``native_log`` of the exceptions that they explain. It is file descriptor 2 of the whole process that
+            moves until the store is closed, so what a C library or a child process writes there goes along, a
+            traceback of ``faulthandler`` too; Python's own ``sys.stderr`` stays. Several such stores of a process are
+            closed in reverse order.
+        metrics_port: the HTTP port of the master; with it a ``StoreFullError`` can tell the capacity.
 
     Raises:
+        OSError: ``native_log`` is a path that cannot be written.
         TypeError: a resolution where none belongs, or none where one is needed.
         ValueError: an unknown backend, namespace, choice or rule.
         ConfigError: this host or the endpoints do not serve; all findings at once.
@@ -230,7 +247,7 @@ def open_object_store(
             raise TypeError('open_object_store("mooncake") needs the resolution of resolve_store_config()')
         from mooncake_config.store.mooncake import open_mooncake_store
 
-        return open_mooncake_store(resolution, namespace, on_missing_replicas, ignore)
+        return open_mooncake_store(resolution, namespace, on_missing_replicas, ignore, native_log, metrics_port)
     if backend == "ray":
         if resolution is not None:
             raise TypeError('open_object_store("ray") takes no resolution: Ray has no settings of Mooncake')

@@ -25,13 +25,18 @@ from mooncake_config.findings import MooncakeConfigError
 
 @dataclass(eq=False)
 class StoreError(MooncakeConfigError):
-    """An operation on a store failed. ``code`` is the native client's number, where it gave one (see ``codes``)."""
+    """An operation on a store failed. ``code`` is the native client's number, where it gave one (see ``codes``).
+
+    ``native_log`` holds what the native client wrote meanwhile: errors and warnings, the last few. It is empty unless
+    ``open_object_store`` was told to set that log aside.
+    """
 
     message: str
     code: int | None = field(default=None, kw_only=True)
+    native_log: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __str__(self) -> str:
-        return self.message
+        return "\n".join([self.message, *(f"  native log: {line}" for line in self.native_log)])
 
 
 @dataclass(eq=False)
@@ -57,9 +62,14 @@ class StoreClosedError(StoreError):
 
 @dataclass(eq=False)
 class StoreFullError(StoreError):
-    """Nothing was stored. ``needed`` is the object's size in bytes, ``replicas`` the copies of it asked for."""
+    """Nothing was stored. ``needed`` is the object's size in bytes, ``replicas`` the copies of it asked for.
+
+    ``capacity`` is what all segments have, full or not, in bytes: None where no ``metrics_port`` was given at opening,
+    or the master does not tell.
+    """
 
     needed: int | None = field(default=None, kw_only=True)
+    capacity: int | None = field(default=None, kw_only=True)
     replicas: int = field(default=1, kw_only=True)
 
 
@@ -87,11 +97,15 @@ class TransferError(StoreError):
 
 @dataclass(eq=False)
 class BufferTooSmallError(StoreError):
-    """The transfer buffer has no room. Sizes are bytes; ``unreleased`` counts pieces that results still use."""
+    """The transfer buffer has no room. Sizes are bytes.
+
+    ``unreleased`` counts pieces that results still use, ``holders`` are the keys of the objects that these are of.
+    """
 
     local_buffer_size: int | None = field(default=None, kw_only=True)
     chunk_bytes: int | None = field(default=None, kw_only=True)
     unreleased: int = field(default=0, kw_only=True)
+    holders: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ empty manifest that is no JSON, an integer. Each becomes one of our errors, with
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mooncake_config.display import shown
@@ -109,11 +109,11 @@ def put_failure(
     replicas: int,
     buffer: int,
     chunk: int,
-    unreleased: int,
+    holders: Sequence[str],
 ) -> StoreError:
-    """Why a put failed. Sizes are bytes."""
+    """Why a put failed. Sizes are bytes; ``holders`` has the key of the object of each piece that results still use."""
     if _POOL.search(str(error)) or isinstance(error, MemoryError):
-        return _buffer_failure(str(error), buffer, chunk, unreleased)
+        return _buffer_failure(str(error), buffer, chunk, holders)
     code = code_in(error)
     if code is None:
         return StoreError(f"the object could not be stored: {shown(str(error))}")
@@ -127,26 +127,35 @@ def put_failure(
     return TransferError(message, code=code) if code in {-800, -801} else StoreError(message, code=code)
 
 
-def _buffer_failure(text: str, buffer: int, chunk: int, unreleased: int) -> BufferTooSmallError:
-    if unreleased:
-        why = f"{unreleased} pieces of it are held by arrays of results that are still in use: let them go"
+def _buffer_failure(text: str, buffer: int, chunk: int, holders: Sequence[str]) -> BufferTooSmallError:
+    names = tuple(dict.fromkeys(holders))
+    if names:
+        some = ", ".join(names[:3]) + (", …" if names[3:] else "")
+        why = f"{len(holders)} pieces of it are held by arrays of results that are still in use: let those of {some} go"
     else:
         why = "other operations are using it: raise local_buffer_size, or set a smaller chunk_bytes"
     message = f"the transfer buffer of {buffer:,} bytes (local_buffer_size) has no room ({shown(text)}): {why}."
-    return BufferTooSmallError(message, local_buffer_size=buffer, chunk_bytes=chunk, unreleased=unreleased)
+    return BufferTooSmallError(
+        message, local_buffer_size=buffer, chunk_bytes=chunk, unreleased=len(holders), holders=names
+    )
 
 
-def read_failure(error: BaseException, native: Any, keys: list[str], *, master: str, buffer: int) -> StoreError:
-    """Why a get failed. The native client gives nothing but an empty answer, so the master is asked what it knows."""
+def read_failure(
+    error: BaseException, native: Any, keys: list[str], *, master: str, buffer: int, fate: Callable[[str], str]
+) -> StoreError:
+    """Why a get failed. The native client gives nothing but an empty answer, so the master is asked what it knows.
+
+    ``fate`` says what became of a key, as far as this process can tell.
+    """
     states = [int(native.is_exist(key)) for key in keys]
     for key, state in zip(keys, states, strict=True):
         if state < 0:
             return unreachable(state, master)
         if state == 0:
-            return _not_found(key, master)
+            return _not_found(key, master, fate(key))
     code = code_in(error)
     if code == NOT_FOUND:
-        return _not_found(keys[0], master)
+        return _not_found(keys[0], master, fate(keys[0]))
     if not buffer:
         message = "without a transfer buffer nothing can be read: raise local_buffer_size."
         return BufferTooSmallError(message, local_buffer_size=buffer)
@@ -166,10 +175,8 @@ def _advice(peer: str) -> str:
     return "See its local_hostname and the firewall between the nodes."
 
 
-def _not_found(key: str, master: str) -> ObjectNotFoundError:
-    message = (
-        f"the store of {master} has no object {key}: it was removed, or the master was restarted and has forgotten it."
-    )
+def _not_found(key: str, master: str, fate: str) -> ObjectNotFoundError:
+    message = f"the store of {master} has no object {key}: {fate}."
     return ObjectNotFoundError(message, code=NOT_FOUND, key=key)
 
 

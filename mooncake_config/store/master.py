@@ -277,7 +277,7 @@ def _wait_until_ready(master: MooncakeMaster, launch: _Launch, deadline: float) 
             raise MasterStartError(
                 _with_log(f"{PROGRAM} was not ready in time.", master.log_tail()), log=master.log_tail()
             )
-        if _is_healthy(url, min(left, 1.0)) and _listens(launch, min(left, 1.0)):
+        if _is_ready(url, launch, min(left, 1.0)):
             return
         time.sleep(pause)
 
@@ -290,15 +290,30 @@ def _listens(launch: _Launch, seconds: float) -> bool:
     return True
 
 
-def _is_healthy(url: str, seconds: float) -> bool:
-    """Whether the master serves; a standby of a highly available pair is as ready as it gets."""
+def total_capacity(address: str, metrics_port: int) -> int | None:
+    """Bytes of all segments of a master, as its ``/metrics`` tells; None where it does not answer in a second."""
+    url = f"http://{address.rpartition(':')[0]}:{metrics_port}/metrics"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=1.0) as answer:
+            found = _CAPACITY.search(answer.read().decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None
+    return int(float(found[1])) if found else None
+
+
+_CAPACITY = re.compile(r"^master_total_capacity_bytes (\S+)", re.MULTILINE)
+
+
+def _is_ready(url: str, launch: _Launch, seconds: float) -> bool:
+    """Whether the master serves; the standby of a highly available pair is as ready as it gets, and opens no port."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=seconds) as answer:
             health = json.load(answer)
     except (OSError, ValueError):
         return False
-    return bool(health.get("service_ready")) or health.get("ha_state") == "standby"
+    return health.get("ha_state") == "standby" or (bool(health.get("service_ready")) and _listens(launch, seconds))
 
 
 def _ended(code: int, log: str) -> MasterStartError:
