@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mooncake_config.arguments import (
     BACKEND_FLAG,
     REPLICA_FLAG,
     PastedCommand,
+    WrongUse,
     add_object_store_arguments,
     read_pasted_command,
 )
+from mooncake_config.display import masked, shown
 from mooncake_config.findings import Fault, Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.process import Backend, Process
@@ -36,7 +39,7 @@ from mooncake_config.report import (
     rule_document,
 )
 from mooncake_config.resolve import resolve_process
-from mooncake_config.rules import examine, find_rule, refuse_unknown_rules
+from mooncake_config.rules import examine, find_rule
 from mooncake_config.sources import Environment, real_environment
 from mooncake_config.topology import Role, Topology
 
@@ -48,27 +51,96 @@ if TYPE_CHECKING:
 Run = Callable[[argparse.Namespace], int]
 
 
+
+_INTERRUPTED = 130
+"""What a shell gives as the status of a command that Ctrl-C ended."""
+
+_WRITING_FAILS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""What a standard output answers that cannot take the text."""
+
+_LEAST_WIDTH = 40
+"""Columns below which no page can be read. COLUMNS=0 stands for an unknown width in many containers."""
+
+_ARGPARSE_HEAD = re.compile(
+    r"(?:argument [^:]+: )?(?:invalid choice: |invalid \w+ value: |ignored explicit argument )?", re.ASCII
+)
+"""The words of argparse before a value that somebody wrote."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argparse parser whose refusals hold no password and no control character."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2; argparse puts the value that it refuses into the message as it is."""
+        head = _ARGPARSE_HEAD.match(message)
+        words = head.group() if head else ""
+        self.refuse(words + shown(message[len(words) :], _REFUSAL_LIMIT))
+
+    def refuse(self, message: str) -> NoReturn:
+        """Ends the process with status 2 and a message whose values were made fit to be shown."""
+        super().error(message)
+
+
+_REFUSAL_LIMIT = 400
+"""Characters of what is wrong on the command line."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        0 without an error among the findings, 1 with one. Wrong use exits with 2.
+        0 without an error among the findings, 1 with one, or where the answer cannot be written; 130 after Ctrl-C.
+        Wrong use exits with 2.
     """
+    if sys.stderr is None:  # closed by the caller; print would take standard output instead
+        sys.stderr = Path(os.devnull).open("w")
+    if sys.stdout is None:
+        print("mooncake-config: standard output is closed, so there is nowhere to answer", file=sys.stderr)
+        return 1
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    own, pasted = _split(list(sys.argv[1:] if argv is None else argv))
-    parser = _parser()
-    options = parser.parse_args(own)
     try:
-        options.pasted = None if pasted is None else read_pasted_command(pasted)
-        status: int = options.run(options)
+        status = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
-    except ValueError as error:
-        parser.error(str(error))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except OSError as error:
+        if error.filename is not None or error.errno not in _WRITING_FAILS:
+            raise
+        _give_up_writing(error)
         return 1
     return status
+
+
+def _run(words: list[str]) -> int:
+    own, pasted = _split(words)
+    parser = _parser()
+    try:
+        options, unknown = parser.parse_known_args(own)
+        if unknown:
+            raise WrongUse(_unknown_words(unknown, getattr(options, "mooncake_store_init_kwargs", None)))
+        options.pasted = None if pasted is None else read_pasted_command(pasted)
+        status: int = options.run(options)
+    except WrongUse as refusal:
+        parser.refuse(str(refusal))
+    return status
+
+
+def _unknown_words(unknown: Sequence[str], init_kwargs: str | None) -> str:
+    """What argparse says of words that it cannot place, and where they come from if they are the rest of a JSON."""
+    message = f"unrecognized arguments: {shown(' '.join(map(masked, unknown)), _REFUSAL_LIMIT)}"
+    text = (init_kwargs or "").strip(" \t'\"")
+    if text.startswith("{") and not text.endswith("}"):
+        message += f"; the JSON of {INIT_KWARGS_FLAG} was split at a blank: put it in single quotes, or pass @FILE"
+    return message
+
+
+def _give_up_writing(error: OSError) -> None:
+    """Says why the answer ends early, and lets what is still in the buffer go nowhere when the process ends."""
+    if error.errno != errno.EPIPE:
+        reason = os.strerror(error.errno or 0)
+        print(f"mooncake-config: the answer cannot be written to standard output: {reason}", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -79,8 +151,8 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
     return words[:place], words[place + 1 :]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="mooncake-config",
         description="Resolves, explains and checks the configuration of Mooncake Store in a Ray training job.",
         allow_abbrev=False,
@@ -118,7 +190,7 @@ def _add_check(commands: Commands) -> None:
     _add_job_options(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument(
-        "--host-root", type=Path, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
+        "--host-root", type=_directory, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
     )
     machine.add_argument(
         "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
@@ -166,7 +238,12 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
     job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
     findings = parser.add_argument_group("findings")
     findings.add_argument(
-        "--ignore", action="append", default=[], metavar="RULE", help="drop findings of a rule (repeatable)"
+        "--ignore",
+        action="append",
+        type=_known_rule,
+        default=[],
+        metavar="RULE",
+        help="drop findings of a rule (repeatable)",
     )
     findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
 
@@ -185,8 +262,21 @@ def _rank(text: str) -> int:
 
 def _whole_number(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a whole number of {least} or more")
     return int(text)
+
+
+def _directory(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{shown(text, 200)} is no directory here, so no fact can be read below it")
+    return path
+
+
+def _known_rule(name: str) -> str:
+    if find_rule(name) is None:
+        raise argparse.ArgumentTypeError(f"there is no rule {shown(name)!r}; `mooncake-config rule` lists them")
+    return name
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -223,11 +313,8 @@ def process_of(options: argparse.Namespace) -> Process:
     """The process that the job options ask about, a pasted command taken into account.
 
     Raises:
-        ValueError: an unknown rule, a flag given twice, or an empty address.
+        WrongUse: a flag given twice, or a value in the pasted command that is no choice or no integer.
     """
-    refuse_unknown_rules(options.ignore)
-    if options.node_ip is not None and not options.node_ip.strip():
-        raise ValueError("--node-ip is empty")
     pasted: PastedCommand = options.pasted or PastedCommand()
     _refuse_doubled_flags(options, pasted)
     topology = Topology(
@@ -262,13 +349,14 @@ def _refuse_doubled_flags(options: argparse.Namespace, pasted: PastedCommand) ->
     }
     for flag, before in given.items():
         if before and flag in pasted.flags:
-            raise ValueError(f"{flag} stands before -- and in the pasted command; give it once")
+            raise WrongUse(f"{flag} stands before -- and in the pasted command; give it once")
 
 
 def _backend(options: argparse.Namespace, pasted: PastedCommand) -> Backend:
     name = pasted.flags.get(BACKEND_FLAG, options.object_store_backend or Backend.MOONCAKE.value)
     if name not in [backend.value for backend in Backend]:
-        raise ValueError(f"{BACKEND_FLAG} {name}: choose from {', '.join(backend.value for backend in Backend)}")
+        choices = ", ".join(backend.value for backend in Backend)
+        raise WrongUse(f"{BACKEND_FLAG} {shown(name)} in the pasted command: choose from {choices}")
     return Backend(name)
 
 
@@ -277,7 +365,7 @@ def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
     if text is None:
         return 1 if options.mooncake_replica_num is None else int(options.mooncake_replica_num)
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise ValueError(f"{REPLICA_FLAG} {text} in the pasted command is not an integer")
+        raise WrongUse(f"{REPLICA_FLAG} {shown(text)} in the pasted command is not an integer")
     return int(text)
 
 
@@ -298,7 +386,8 @@ def _schema(options: argparse.Namespace) -> int:
     if options.check:
         stale = stale_schemas(options.directory)
         for name in stale:
-            print(f"{name} is stale; run: mooncake-config schema --write", file=sys.stderr)
+            state = "is stale" if (Path(options.directory) / name).exists() else "is missing"
+            print(f"{shown(options.directory)}: {name} {state}; run: mooncake-config schema --write", file=sys.stderr)
         return 1 if stale else 0
     print(schema_text(), end="")
     return 0
@@ -309,7 +398,7 @@ def _rule(options: argparse.Namespace) -> int:
 
     chosen = find_rule(options.name) if options.name is not None else None
     if options.name is not None and chosen is None:
-        raise ValueError(f"there is no rule {options.name!r}; `mooncake-config rule` lists them")
+        raise WrongUse(f"there is no rule {shown(options.name)!r}; `mooncake-config rule` lists them")
     rules = ALL_RULES if chosen is None else (chosen,)
     if options.format == "json":
         _print_document([rule_document(rule) for rule in rules])
@@ -340,7 +429,10 @@ def _print_document(document: Document | list[Document] | Mapping[str, object]) 
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.width < _LEAST_WIDTH:
+        console.width = 80
+    return console
 
 
 def _status(findings: Sequence[Finding], limit: Severity) -> int:

@@ -28,8 +28,7 @@ class Node:
     @property
     def several_nodes(self) -> bool | None:
         """Whether the job has more than one node; None: unknown."""
-        nodes = self.process.topology.num_nodes
-        return None if nodes is None else nodes > 1
+        return self.process.topology.several_nodes
 
     @property
     def uses_verbs(self) -> bool:

@@ -18,10 +18,14 @@ _UNSPECIFIED_ROUTE = "0" * 32
 
 @dataclass(frozen=True)
 class NodeAddress:
-    """An address of this node. ``guessed``: no Ray said so, the default route or loopback stands in."""
+    """An address of this node. ``guessed``: no Ray said so, the default route or loopback stands in.
+
+    ``rivals`` are the addresses of this host's raylets where they differ, so that none of them could be taken.
+    """
 
     address: str
     guessed: bool = False
+    rivals: tuple[str, ...] = ()
 
     @property
     def spot(self) -> str:
@@ -35,10 +39,13 @@ def find_node_address(root: Path = ROOT) -> NodeAddress:
     Args:
         root: where ``proc`` is read; interfaces are asked of the running kernel only for ``/``.
     """
-    found = _attached_address() or _raylet_address(root)
-    if found:
-        return NodeAddress(found)
-    return NodeAddress(_default_route_address(root) or "127.0.0.1", guessed=True)
+    attached = _attached_address()
+    if attached:
+        return NodeAddress(attached)
+    said = sorted(set(filter(None, _raylet_addresses(root / "proc"))))
+    if len(said) == 1:
+        return NodeAddress(said[0])
+    return NodeAddress(_default_route_address(root) or "127.0.0.1", guessed=True, rivals=tuple(said))
 
 
 def attached_node_count() -> int | None:
@@ -63,18 +70,13 @@ def _attached_ray() -> Any:
 def _attached_address() -> str | None:
     ray = _attached_ray()
     try:
-        return str(ray.util.get_node_ip_address()) if ray is not None else None
+        return str(ray.util.get_node_ip_address() or "").strip() if ray is not None else None
     except Exception:  # noqa: BLE001 - any failure of a foreign runtime leaves the address to the next way
         return None
 
 
-def _raylet_address(root: Path) -> str | None:
-    """The address that the raylets of this host were started with, where they agree."""
-    found = set(_raylet_addresses(root / "proc"))
-    return found.pop() if len(found) == 1 else None
-
-
 def _raylet_addresses(proc: Path) -> Iterator[str]:
+    """The addresses that the raylets of this host were started with; blank where one got none."""
     try:
         entries = [entry for entry in proc.iterdir() if entry.name.isdigit()]
     except OSError:
@@ -85,7 +87,7 @@ def _raylet_addresses(proc: Path) -> Iterator[str]:
         except OSError:
             continue
         if words[0].rpartition("/")[2] == "raylet":
-            yield from (word.partition("=")[2] for word in words if word.startswith("--node_ip_address="))
+            yield from (word.partition("=")[2].strip() for word in words if word.startswith("--node_ip_address="))
 
 
 def _default_route_address(root: Path) -> str | None:

@@ -28,11 +28,11 @@ class Topology:
         trainer_nodes: nodes that run training actors, each contributing one segment.
         local_rank: rank of this process on its node, 0 or more.
         processes_per_node: Store clients on one node, 1 or more.
-        node_ip: the Ray node IP of this node.
+        node_ip: the Ray node IP of this node; blank is unknown.
 
     Raises:
         ValueError: a count below 1 or a rank below 0.
-        TypeError: a count or rank that is no integer.
+        TypeError: a count or rank that is no integer, an address that is no text.
     """
 
     num_nodes: int | None = None
@@ -50,6 +50,18 @@ class Topology:
                 raise TypeError(f"{name} must be an integer, not {value!r}")
             if value < least:
                 raise ValueError(f"{name} must be {least} or more, not {value}")
+        if self.node_ip is not None:
+            if not isinstance(self.node_ip, str):
+                raise TypeError(f"node_ip must be text, not {type(self.node_ip).__name__}")
+            # A shell variable that is not set gives blank text: no address, and none that would be claimed.
+            self.__dict__["node_ip"] = self.node_ip.strip() or None
+
+    @property
+    def several_nodes(self) -> bool | None:
+        """Whether the job has more than one node; None: unknown. Nodes that train are nodes of the job too."""
+        if self.num_nodes is not None:
+            return self.num_nodes > 1
+        return True if (self.trainer_nodes or 1) > 1 else None
 
     def contributes_segment(self, role: Role) -> bool:
         """Whether a process of this role contributes a segment: the one trainer of a node whose rank is 0 or unset."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooncake_config.cli import main
 from mooncake_config.rules import ALL_RULES
@@ -52,8 +59,9 @@ def status_of(*words: str) -> int | str | None:
         ("explain", "--local-rank", "١"),
         ("explain", "--num-nodes", "0"),
         ("explain", "--num-nodes", "99999999999"),
-        ("explain", "--node-ip", " "),
         ("explain", "--format", "xml"),
+        ("check", "--host-root", "/nowhere/at/all"),
+        ("check", "--host-root", __file__),
         ("explain", "--object-store-backend", "redis"),
         ("explain", "--mooncake-replica-num", "two"),
         ("explain", "--ignore", "MC999"),
@@ -73,6 +81,75 @@ def test_wrong_use(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
     out, err = capsys.readouterr()
     assert out == ""
     assert "error: " in err
+
+
+SECRET = "http://admin:s3cret@10.0.0.5:8080/metadata"
+
+
+@pytest.mark.parametrize("refused", [SECRET, f"{SECRET}\x1b[2J\x07"], ids=["password", "escape sequence"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain", "{}"),
+        ("explain", "--foo={}"),
+        ("explain", "--mooncake-store-init", "{}"),
+        ("{}",),
+        ("rule", "{}"),
+        ("rule", "MC101", "{}"),
+        ("explain", "--strict={}"),
+        *(
+            ("explain", flag, "{}")
+            for flag in (
+                *("--role", "--ignore", "--format", "--local-rank", "--num-nodes", "--trainer-nodes"),
+                *("--processes-per-node", "--mooncake-replica-num", "--object-store-backend"),
+            )
+        ),
+        ("check", "--host-root", "{}"),
+        ("explain", "--", "train.py", "--object-store-backend", "{}"),
+        ("explain", "--", "train.py", "--mooncake-replica-num", "{}"),
+    ],
+    ids=" ".join,
+)
+def test_refusal_is_fit_to_be_shown(words: tuple[str, ...], refused: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever word is refused as wrong use, its password and control characters stay out of the message."""
+    assert status_of(*(word.format(refused) for word in words)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "s3cret" not in err
+    assert err.replace("\n", "").isprintable()
+    assert "error: " in err
+
+
+@given(st.text(min_size=1).filter(lambda word: not word.startswith("-") and "@" not in word))
+def test_refusal_is_printable(word: str) -> None:
+    """No word makes a refusal that holds a control character, as an unknown command and as an unknown argument."""
+    for words in ((word,), ("explain", word), ("explain", "--role", word), ("rule", f"{word}?")):
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            assert status_of(*words) == 2
+        assert err.getvalue().replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "split"),
+    [
+        (('{"metadata_server":', '"http://a:b@h:8080/metadata"}'), True),
+        (("{metadata_server:", "http://a:b@h:8080/metadata,", "protocol:", "tcp}"), True),
+        (("'{protocol:", "tcp}'"), True),
+        (('{"protocol": "tcp"}', "more"), False),
+        (("@store.json", "more"), False),
+    ],
+)
+def test_json_split_at_a_blank(words: tuple[str, ...], split: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
+    """Words that are the rest of a JSON are told as such, with the way out."""
+    assert status_of("explain", "--mooncake-store-init-kwargs", *words) == 2
+    assert ("was split at a blank: put it in single quotes, or pass @FILE" in capsys.readouterr().err) is split
+
+
+def test_unexpected_error_is_no_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """A ValueError that nobody foresaw (no command line can hold a NUL) is raised as it is, not dressed as usage."""
+    with pytest.raises(ValueError, match="null byte"):
+        main(["schema", "--write", "--directory", "a\0b"])
+    assert capsys.readouterr().err == ""
 
 
 def test_wrong_content(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,9 +243,12 @@ def test_schema_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_schema_write_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--check is status 1 while a schema is stale and names the command that repairs it; --write repairs it."""
     assert main(["schema", "--check", "--directory", str(tmp_path)]) == 1
-    assert "mooncake-config schema --write" in capsys.readouterr().err
+    assert "is missing; run: mooncake-config schema --write" in capsys.readouterr().err
     assert main(["schema", "--write", "--directory", str(tmp_path)]) == 0
     assert main(["schema", "--check", "--directory", str(tmp_path)]) == 0
+    (tmp_path / "explain.schema.json").write_text("{}")
+    assert main(["schema", "--check", "--directory", str(tmp_path)]) == 1
+    assert "explain.schema.json is stale; run: mooncake-config schema --write" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["MC101", "mc101", "loopback-in-multi-node"])
@@ -213,6 +293,52 @@ def test_ascii_terminal() -> None:
     """A standard output that knows ASCII only gets an answer, not a traceback."""
     done = run("explain", *NODE, MOONCAKE_MASTER="10.0.0.5:50051", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "3", "39"])
+def test_useless_width(columns: str) -> None:
+    """A width in which nothing can be read counts as unknown: the findings are printed."""
+    done = run("explain", *NODE, COLUMNS=columns)
+    assert done.returncode == 1
+    assert "MC100 missing-master" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "says"),
+    [
+        (">/dev/full", 1, "mooncake-config: the answer cannot be written to standard output: No space left on device"),
+        (">&-", 1, "mooncake-config: standard output is closed, so there is nowhere to answer"),
+        (">/dev/null 2>&-", 0, ""),
+    ],
+)
+@pytest.mark.parametrize("words", ["rule", "rule --format json", "schema"])
+def test_nowhere_to_answer(words: str, redirection: str, status: int, says: str) -> None:
+    """A standard output that is full or closed is told in one line, without a traceback."""
+    command = f"{sys.executable} -m mooncake_config {words} {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (status, says)
+
+
+def test_interrupted() -> None:
+    """Ctrl-C while standard input is awaited ends the command with status 130, without a traceback."""
+    code = "import sys; from mooncake_config.cli import main; print('ready', file=sys.stderr, flush=True); sys.exit(main())"
+    command = [sys.executable, "-c", code, "explain", *NODE, "--mooncake-store-init-kwargs", "-"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as asked:
+        assert asked.stderr
+        assert asked.stderr.readline() == "ready\n"
+        wait_until_it_reads(asked.pid)
+        asked.send_signal(signal.SIGINT)
+        out, err = asked.communicate(timeout=20)
+    assert (asked.returncode, out, err) == (130, "", "")
+
+
+def wait_until_it_reads(pid: int) -> None:
+    """Waits until a process sleeps in a system call that waits for input."""
+    end = time.monotonic() + 20
+    waiting = Path(f"/proc/{pid}/wchan")
+    while time.monotonic() < end and not re.search("poll|select|pipe", waiting.read_text()):
+        time.sleep(0.01)
 
 
 def test_broken_pipe() -> None:

@@ -49,13 +49,18 @@ def raylets(*addresses: str) -> dict[str, str]:
         (["10.0.0.7", "10.0.0.7"], NodeAddress("10.0.0.7")),
         (["fd00::7"], NodeAddress("fd00::7")),
         (["node-a17"], NodeAddress("node-a17")),
-        (["10.0.0.7", "10.0.0.8"], LOOPBACK),
+        (["10.0.0.8", "10.0.0.7"], NodeAddress("127.0.0.1", guessed=True, rivals=("10.0.0.7", "10.0.0.8"))),
         ([""], LOOPBACK),
+        ([" "], LOOPBACK),
+        (["\t\u00a0"], LOOPBACK),
+        (["", " "], LOOPBACK),
+        (["", "10.0.0.7"], NodeAddress("10.0.0.7")),
+        ([" 10.0.0.7 "], NodeAddress("10.0.0.7")),
         ([], LOOPBACK),
     ],
 )
 def test_raylet(addresses: Sequence[str], found: NodeAddress, tmp_path: Path) -> None:
-    """The raylet of this host says the node IP; several that differ say nothing."""
+    """The raylet of this host says the node IP; several that differ say nothing, and neither does a blank one."""
     assert find_node_address(lay_out(tmp_path, raylets(*addresses))) == found
 
 
@@ -173,8 +178,10 @@ def test_ray_is_never_imported(tmp_path: Path) -> None:
         "def is_initialized(): raise RuntimeError",
         "def is_initialized(): return True",
         "def is_initialized(): return True\ndef nodes(): raise RuntimeError\nclass util: pass",
+        "def is_initialized(): return True\nclass util:\n    get_node_ip_address = staticmethod(lambda: ' ')",
+        "def is_initialized(): return True\nclass util:\n    get_node_ip_address = staticmethod(lambda: None)",
     ],
-    ids=["not attached", "something else", "broken", "half imported", "disconnected"],
+    ids=["not attached", "something else", "broken", "half imported", "disconnected", "blank", "none"],
 )
 def test_ray_that_does_not_answer(module: str, tmp_path: Path) -> None:
     """A Ray that is not attached, or that fails, leaves the next way to find out."""

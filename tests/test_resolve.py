@@ -49,6 +49,15 @@ def refusal(
 # What comes out
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0"])
+def test_blank_node_ip(blank: str) -> None:
+    """A blank node IP counts as unset: the guess follows, and all seven keys are there."""
+    resolution = resolve(topology=Topology(num_nodes=1, node_ip=blank))
+    assert resolution.settings == resolve(topology=Topology(num_nodes=1)).settings
+    assert len(resolution.setup_kwargs()) == 7
+    assert str(resolution.setup_kwargs()["local_hostname"]).strip()
+
+
 def test_settings_and_origins() -> None:
     """A resolution has typed settings, and the exact origin of each."""
     resolution = resolve(

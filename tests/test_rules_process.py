@@ -124,6 +124,22 @@ def test_way_off_loopback(environ: Mapping[str, str], topology: Topology, way: s
     assert way in found(ask(environ, topology=topology), "MC101")[0].fix
 
 
+@pytest.mark.parametrize(
+    ("nodes", "trainers", "weight", "says"),
+    [
+        (None, 2, [ERROR], "this job has at least 2 nodes"),
+        (3, 2, [ERROR], "this job has 3 nodes"),
+        (None, 1, [WARNING], "the number of nodes is unknown"),
+        (1, 2, [], ""),
+    ],
+)
+def test_loopback_and_training_nodes(nodes: int | None, trainers: int, weight: list[Severity], says: str) -> None:
+    """Two nodes that train are enough to know that the job has several."""
+    process = ask(with_hostname("127.0.0.1"), topology=replace(TWO_NODES, num_nodes=nodes, trainer_nodes=trainers))
+    assert severities(process, "MC101") == weight
+    assert all(says in finding.message for finding in found(process, "MC101"))
+
+
 def test_guessed_loopback_is_no_error() -> None:
     """Loopback that was guessed for want of a Ray is no error by itself; that of a Ray is one."""
     process = ask(MASTER, topology=replace(TWO_NODES, node_ip="127.0.0.1"))
@@ -391,10 +407,20 @@ def test_guessed_node_ip() -> None:
     guessed = replace(process, node=replace(process.node, guessed=True))
     assert severities(guessed, "MC112") == [WARNING]
     assert severities(process, "MC112") == []
+    assert "no Ray runs here" in found(guessed, "MC112")[0].message
     one = replace(guessed, topology=ONE_NODE)
     assert severities(one, "MC112") == []
     said = ask(with_hostname("10.0.0.7"), topology=TWO_NODES)
     assert severities(replace(said, node=replace(said.node, guessed=True)), "MC112") == []
+
+
+def test_raylets_that_differ() -> None:
+    """Where the raylets of a host differ the guess names them, and does not say that none runs."""
+    process = ask(topology=TWO_NODES)
+    given = replace(process, node=replace(process.node, guessed=True, rivals=("10.0.0.8", "10.0.0.9")))
+    (finding,) = found(given, "MC112")
+    assert "the raylets of this host differ (10.0.0.8, 10.0.0.9)" in finding.message
+    assert "no Ray" not in finding.message
 
 
 @pytest.mark.parametrize(

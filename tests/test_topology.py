@@ -70,6 +70,29 @@ def test_what_is_unknown_is_read() -> None:
     assert read == Topology(num_nodes=3, trainer_nodes=3, local_rank=1, processes_per_node=8)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0"])
+def test_blank_address_is_unknown(blank: str) -> None:
+    """A blank node IP, as a shell variable that is not set gives it, is none at all."""
+    assert Topology(node_ip=blank) == Topology()
+    assert Topology(node_ip=f"{blank}10.0.0.7{blank}").node_ip == "10.0.0.7"
+
+
+@pytest.mark.parametrize("value", [7, b"10.0.0.7", ["10.0.0.7"]])
+def test_address_that_is_no_text(value: Any) -> None:
+    """A node IP that is no text is a wrong use of the library."""
+    with pytest.raises(TypeError, match="node_ip"):
+        Topology(node_ip=value)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "trainers", "several"),
+    [(1, 1, False), (2, 1, True), (None, None, None), (None, 1, None), (None, 2, True), (1, 2, False)],
+)
+def test_several_nodes(nodes: int | None, trainers: int | None, several: bool | None) -> None:
+    """Two nodes that train are two nodes of the job, whether or not anybody counted the others."""
+    assert Topology(num_nodes=nodes, trainer_nodes=trainers).several_nodes is several
+
+
 def test_rank_zero_is_a_rank() -> None:
     """Rank 0, given or read, is no absence of one."""
     assert complete(Topology(local_rank=0), LOCAL_RANK="5").local_rank == 0

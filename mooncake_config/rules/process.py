@@ -22,9 +22,10 @@ _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 
 
-def _several_nodes(process: Process) -> bool | None:
-    nodes = process.topology.num_nodes
-    return None if nodes is None else nodes > 1
+def _counted_nodes(process: Process) -> str:
+    """``2 nodes``; where only those that train are known, ``at least 2 nodes``."""
+    nodes, trainers = process.topology.num_nodes, process.topology.trainer_nodes
+    return f"{nodes} nodes" if nodes else f"at least {trainers} nodes"
 
 
 @rule("MC100", Severity.ERROR, protects=True)
@@ -76,10 +77,10 @@ def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 explain --num-nodes 1 --node-ip 10.0.0.7
     """
-    several = _several_nodes(process)
+    several = process.topology.several_nodes
     if several is False:
         return
-    count = f"this job has {process.topology.num_nodes} nodes" if several else "the number of nodes is unknown"
+    count = f"this job has {_counted_nodes(process)}" if several else "the number of nodes is unknown"
     for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.LOOPBACK:
             certain = several and not (name == "local_hostname" and _is_guess(process))
@@ -247,7 +248,7 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
         MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2 --node-ip 10.0.0.7
     """
     winner, endpoint = process.winner("local_hostname"), process.own_endpoint
-    if not winner or not endpoint or not _is_job_wide(winner.origin) or _several_nodes(process) is False:
+    if not winner or not endpoint or not _is_job_wide(winner.origin) or process.topology.several_nodes is False:
         return
     if endpoint.reach in (Reach.LOOPBACK, Reach.WILDCARD):
         return
@@ -256,11 +257,11 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     foreign = given is not None and own is not None and given != own
     if mapping and not foreign:
         return
-    nodes = process.topology.num_nodes
-    count = f"all {nodes} nodes" if nodes else "every node of the job"
+    several = process.topology.several_nodes
+    count = f"every node, and this job has {_counted_nodes(process)}" if several else "every node of the job"
     message = f"{shown(endpoint.host)} in {winner.origin} reaches {count}"
     message += f", and this node is {shown(process.node.address)}." if foreign else ", and each must have its own."
-    certain = foreign and nodes and not mapping and not process.node.guessed
+    certain = foreign and several and not mapping and not process.node.guessed
     fix = "take it out there; the Ray node IP, or MOONCAKE_LOCAL_HOSTNAME exported on each node, is right on each."
     yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
 
@@ -282,7 +283,7 @@ def job_wide_device(process: Process) -> Iterator[Problem]:
     winner = process.winner("device_name")
     if winner and _is_job_wide(winner.origin) and winner.origin.spot != KWARGS_SPOT:
         names = devices_of(process.text("device_name") or "")
-        if names and _several_nodes(process) is not False and process.text("protocol") != "tcp":
+        if names and process.topology.several_nodes is not False and process.text("protocol") != "tcp":
             listed = shown(", ".join(names))
             message = f"{listed} in {winner.origin} reaches every node, and device names differ by node."
             yield Problem(("device_name",), message, "export MOONCAKE_DEVICE on each node before starting Ray there.")
@@ -355,7 +356,8 @@ def rank_outside_the_node(process: Process) -> Iterator[Problem]:
 def guessed_node_ip(process: Process) -> Iterator[Problem]:
     """local_hostname is a guess, since no Ray says what this node's IP is.
 
-    Sees the address of the default route, or loopback, in a job of several or an unknown number of nodes.
+    Sees the address of the default route, or loopback, in a job of several or an unknown number of nodes: no raylet
+    runs here, or several with different addresses.
 
     Why: the default route often leads through the management network, not the data network.
 
@@ -366,10 +368,10 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
     Silent:
         explain --num-nodes 2 --node-ip 10.0.0.7
     """
-    if _is_guess(process) and _several_nodes(process) is not False:
-        message = (
-            f"{shown(process.node.address)} is a guess from this host's routes: no Ray runs here to say the node IP."
-        )
+    if _is_guess(process) and process.topology.several_nodes is not False:
+        rivals = shown(", ".join(process.node.rivals), 200)
+        why = f"the raylets of this host differ ({rivals})" if rivals else "no Ray runs here to say the node IP"
+        message = f"{shown(process.node.address)} is a guess from this host's routes: {why}."
         fix = "pass --node-ip (in Python: Topology(node_ip=…)), run it where Ray runs, or set MOONCAKE_LOCAL_HOSTNAME."
         yield Problem(("local_hostname",), message, fix)
 
@@ -408,7 +410,7 @@ def link_local_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2
     """
-    if _several_nodes(process) is False:
+    if process.topology.several_nodes is False:
         return
     for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.LINK_LOCAL:
@@ -429,7 +431,7 @@ def container_bridge_address(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=172.18.0.3 explain --num-nodes 2
     """
-    if _several_nodes(process) is False:
+    if process.topology.several_nodes is False:
         return
     for name, endpoint in process.odd_endpoints:
         if endpoint.reach is Reach.BRIDGE:
@@ -456,7 +458,7 @@ def hostname_not_advertised(process: Process) -> Iterator[Problem]:
     """
     address, bound = process.text("metadata_server"), process.variables.variables.get("MC_TCP_BIND_ADDRESS", "")
     own = process.own_endpoint
-    if address in (None, P2P) or bound.strip() or own is None or _several_nodes(process) is False:
+    if address in (None, P2P) or bound.strip() or own is None or process.topology.several_nodes is False:
         return
     message = "with a metadata server the engine advertises the host's first address for its calls, not local_hostname."
     fix = f"export MC_TCP_BIND_ADDRESS={shown(own.host)} here, and on each node its own address, or use {P2P}."
