@@ -150,6 +150,14 @@ def number_text(value: int) -> str:
         return f"a number of about {int(value.bit_length() * 0.30103):,} digits"
 
 
+def plain_text(value: object) -> str:
+    """``str`` of any value; what cannot be written out, since it holds a number too long for that, is described."""
+    try:
+        return number_text(value) if isinstance(value, int) else str(value)
+    except ValueError:
+        return f"a Python {type(value).__name__} that is too long to be written out"
+
+
 def _as_json(value: object, depth: int = 3) -> str:
     """JSON-like text of any value, for showing only: bounded in depth and length, and masked before it is cut."""
     if isinstance(value, str):
@@ -159,8 +167,8 @@ def _as_json(value: object, depth: int = 3) -> str:
     if isinstance(value, int):
         return number_text(value)
     if isinstance(value, Mapping) and depth:
-        parts = (f"{_as_json(str(key))}: {_as_json(item, depth - 1)}" for key, item in islice(value.items(), 20))
+        parts = (f"{_as_json(plain_text(key))}: {_as_json(item, depth - 1)}" for key, item in islice(value.items(), 20))
         return "{" + ", ".join(parts) + "}"
     if isinstance(value, Sequence) and depth:
         return "[" + ", ".join(_as_json(item, depth - 1) for item in value[:20]) + "]"
-    return "…" if isinstance(value, (Mapping, Sequence)) else str(value)
+    return "…" if isinstance(value, (Mapping, Sequence)) else plain_text(value)

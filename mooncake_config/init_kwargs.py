@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import stat
 import sys
@@ -17,7 +18,7 @@ from json import JSONDecodeError
 from pathlib import Path
 
 from mooncake_config.damage import kind_of
-from mooncake_config.display import RAW_LIMIT, shown
+from mooncake_config.display import RAW_LIMIT, plain_text, shown
 from mooncake_config.findings import Fault, Malformed
 from mooncake_config.json_damage import AS_FILE, EXAMPLE, arrived, diagnose, diagnose_constant, is_deeper_than
 from mooncake_config.protocols import nearest
@@ -287,6 +288,9 @@ def _doubled_keys(keys: Iterable[str], origin: Origin) -> Iterator[Fault]:
 
 _FIELD_NAMES = ", ".join(spec.name for spec in FIELDS)
 
+_BRAND = re.compile("mooncake_?", re.IGNORECASE)
+"""What variables and other tools' settings begin with; a likeness of it alone is none."""
+
 _ELSEWHERE = {
     "replica_num": "--mooncake-replica-num",
     "mooncake_replica_num": "--mooncake-replica-num",
@@ -304,7 +308,7 @@ def _unknown_keys(entries: Mapping[str, object], origin: Origin) -> Iterator[Fau
     spellings |= {spec.wiring.engine: spec.name for spec in FIELDS if spec.wiring.engine}
     spellings |= {spec.wiring.variable: spec.name for spec in FIELDS if spec.wiring.variable}
     for key, value in islice(entries.items(), FAULTS_LIMIT):
-        yield _unknown_key(str(key), value, spellings, origin)
+        yield _unknown_key(plain_text(key), value, spellings, origin)
     if len(entries) > FAULTS_LIMIT:
         message = f"{len(entries) - FAULTS_LIMIT:,} more keys are no fields of the init kwargs."
         yield Fault("unknown-key", (), origin, message, f"keep only {_FIELD_NAMES}.")
@@ -318,11 +322,16 @@ def _unknown_key(key: str, value: object, spellings: Mapping[str, str], origin: 
     if isinstance(value, Mapping) and any(name in value for name in spellings.values()):
         message = f"{shown(key)} is not a field of the init kwargs; the fields stand one level too deep, inside it."
         return Fault("unknown-key", (), origin, message, f"take {shown(key)} away and leave the object in it.")
-    near = nearest(key, spellings)
+    near = (
+        key
+        if key in spellings
+        else nearest(_BRAND.sub("", key), (name for name in spellings if not _BRAND.match(name)))
+    )
     if near is None:
         message = f"{shown(key) or 'an empty text'} is not a field of the init kwargs."
         return Fault("unknown-key", (), origin, message, f"take it out; the fields are {_FIELD_NAMES}.")
     name = spellings[near]
-    whose = " That is Mooncake's own spelling." if key == near != name else ""
-    message = f"{shown(key)} is not a field of the init kwargs.{whose}"
+    whose = "the variable's name" if _BRAND.match(near) else "Mooncake's own spelling"
+    told = f" That is {whose}." if key == near else ""
+    message = f"{shown(key)} is not a field of the init kwargs.{told}"
     return Fault("unknown-key", (name,), origin, message, f"write {name} instead.")

@@ -44,8 +44,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     table = {_plain(item): item for item in known}
     from difflib import get_close_matches  # only a mistake needs it
 
-    matches = get_close_matches(_plain(word[:80]), table, n=1, cutoff=0.6)
-    return table[matches[0]] if matches else None
+    meant = _plain(word[:80])
+    matches = get_close_matches(meant, table, n=1, cutoff=0.6)
+    # Two of three letters are soon alike; then the first must be.
+    if not matches or (matches[0][:1] != meant[:1] and not get_close_matches(meant, matches, cutoff=0.7)):
+        return None
+    return table[matches[0]]
 
 
 def _plain(word: str) -> str:

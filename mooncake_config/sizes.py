@@ -70,7 +70,7 @@ def parse_positive_size(raw: object) -> int:
 
 def _parse_number(raw: int | float | Decimal) -> int:
     if not _is_finite(raw):
-        raise Malformed("unreadable-size", f"{raw} is not a size.", f'write a size such as "{EXAMPLE}".')
+        raise Malformed("unreadable-size", f"{shown(raw)} is not a size.", f'write a size such as "{EXAMPLE}".')
     if raw < 0:
         raise _negative(raw)
     if raw >= 10**DIGITS_LIMIT:
@@ -119,7 +119,9 @@ def _fraction(number: str) -> Fraction:
 
 def _fraction_without_unit(number: str) -> Malformed:
     with_unit = f"{number}gb"
-    whole_bytes = _SIZE.fullmatch(with_unit) and (_fraction(number) * _multiplier("gb")).denominator == 1
+    # Longer ones are no size with a unit either, and Python refuses to read digits by the thousand.
+    readable = len(with_unit) <= DIGITS_LIMIT and _SIZE.fullmatch(with_unit)
+    whole_bytes = readable and (_fraction(number) * _multiplier("gb")).denominator == 1
     return Malformed(
         "fraction-of-a-byte",
         f"{shown(number)} counts bytes, and a byte has no fractions.",

@@ -18,6 +18,7 @@ from mooncake_config.display import (
     has_secret,
     masked,
     number_text,
+    plain_text,
     raw_in_json,
     shortened,
     shown,
@@ -202,6 +203,22 @@ def test_shown(value: object, sentence: str) -> None:
 def test_password_in_a_long_list() -> None:
     """Masking comes before shortening: a password that is longer than what is shown leaves no beginning."""
     assert "ppp" not in shown(["redis://u:" + "p" * 5000 + "@h"])
+
+
+ENDLESS = 10**5000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [ENDLESS, -ENDLESS, [ENDLESS], {ENDLESS: 1}, {"a": {ENDLESS: ENDLESS}}, (ENDLESS,), {(ENDLESS,): 1},
+     frozenset([ENDLESS]), Decimal(ENDLESS), Decimal("1." + "1" * 5000), Decimal("sNaN" + "1" * 5000)],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_number_of_thousands_of_digits(value: object) -> None:
+    """A number that Python refuses to write out can be shown wherever it stands: a value, a key, an item."""
+    assert shown(value).isprintable()
+    assert plain_text(value)
+    json.dumps(raw_in_json(value))
 
 
 def test_number_text_of_any_size() -> None:

@@ -29,6 +29,7 @@ from mooncake_config.init_kwargs import (
 )
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.settings import FIELDS
+from mooncake_config.sources import FieldSpec
 
 FLAG = Origin(Source.CLI, "--mooncake-store-init-kwargs")
 SECOND = 3.0
@@ -174,8 +175,8 @@ def test_object_in_a_list() -> None:
         ("local-hostname", "local_hostname"),
         ("global_segmentsize", "global_segment_size"),
         ("chunk_size_bytes", "chunk_bytes"),
-        ("MOONCAKE_MASTER", "master_server_address"),
-        ("MOONCAKE_PROTOCOL", "protocol"),
+        ("mooncake_protocol", "protocol"),
+        ("mooncake_master_server_adress", "master_server_address"),
     ],
 )
 def test_unknown_key_names_the_nearest(key: str, field: str) -> None:
@@ -196,6 +197,22 @@ def test_spelling_of_the_engine(key: str, field: str) -> None:
     (fault,) = read_init_kwargs(json.dumps({key: "x"})).faults
     assert "Mooncake's own spelling" in fault.message
     assert fault.fix == f"write {field} instead."
+
+
+@pytest.mark.parametrize("spec", [spec for spec in FIELDS if spec.wiring.variable], ids=lambda spec: spec.name)
+def test_variable_for_a_key(spec: FieldSpec) -> None:
+    """A key that is the name of a variable is recognised as that."""
+    (fault,) = read_init_kwargs({str(spec.wiring.variable): "x"}).faults
+    assert fault.message == f"{spec.wiring.variable} is not a field of the init kwargs. That is the variable's name."
+    assert fault.fix == f"write {spec.name} instead."
+
+
+@pytest.mark.parametrize("key", ["mooncake_prefer_local_alloc", "mooncake_tenant", "MOONCAKE_X", "mooncake"])
+def test_prefix_is_no_likeness(key: str) -> None:
+    """A key that shares no more than Mooncake's name with a field is like none."""
+    (fault,) = read_init_kwargs({key: "x"}).faults
+    assert fault.fields == ()
+    assert fault.fix.startswith("take it out; the fields are")
 
 
 @pytest.mark.parametrize(
@@ -239,8 +256,10 @@ def test_secret_in_a_key() -> None:
 
 def test_keys_of_other_types() -> None:
     """A mapping's key that is no text is an unknown key."""
-    (fault,) = read_init_kwargs({1: "x"}).faults  # type: ignore[dict-item]
-    assert fault.offence == "unknown-key"
+    for key in (1, None, (1,), 10**5000, (10**5000,)):
+        (fault,) = read_init_kwargs({key: "x"}).faults  # type: ignore[dict-item]
+        assert fault.offence == "unknown-key"
+        assert fault.message.isprintable()
 
 
 def test_doubled_key() -> None:

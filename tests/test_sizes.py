@@ -287,6 +287,22 @@ def test_hostile_text_is_answered_at_once(text: str) -> None:
         assert seconds_to_answer(parse_size, raw) < 1
 
 
+LONG = "1" * 5000
+
+
+@pytest.mark.parametrize("parse", [parse_size, parse_positive_size])
+@pytest.mark.parametrize(
+    "raw",
+    [LONG, f"-{LONG}", f"1.{LONG}", f"{LONG}gb", f"0.{LONG}gb", *(Decimal(f"{sign}{number}") for sign in ("", "-")
+     for number in (LONG, f"1.{LONG}", f"0.{LONG}", f"{LONG}.5", f"NaN{LONG}")), 10**5000, -(10**5000), [10**5000]],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_thousands_of_digits_are_refused(parse: Callable[[object], int], raw: object) -> None:
+    """A number of more digits than Python reads or writes is refused like any other that is no size."""
+    assert refusal_of(parse, raw)
+    assert is_taken_or_refused_well(parse, raw)
+
+
 def test_largest_is_what_a_size_t_holds() -> None:
     """Mooncake counts bytes in 64 bits."""
     assert LARGEST == 0xFFFF_FFFF_FFFF_FFFF
