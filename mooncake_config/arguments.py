@@ -24,6 +24,10 @@ _JOB_FLAGS = (BACKEND_FLAG, INIT_KWARGS_FLAG, REPLICA_FLAG)
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
+class WrongUse(Exception):
+    """A command line that cannot be taken as it stands. The text says why, and its values are fit to be shown."""
+
+
 def add_object_store_arguments(parser: argparse.ArgumentParser, *, default_backend: Backend = Backend.RAY) -> None:
     """Adds ``--object-store-backend``, ``--mooncake-store-init-kwargs`` and ``--mooncake-replica-num`` to a parser.
 
@@ -109,7 +113,7 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
     leading ``NAME=value`` words and from ``env_vars`` of ``--runtime-env-json``, which win over the former.
 
     Raises:
-        ValueError: a flag of ours without its value.
+        WrongUse: a flag of ours without its value.
     """
     flags = dict(_flag_values(words, _JOB_FLAGS))
     leading = dict(_leading_assignments(words))
@@ -129,7 +133,7 @@ def _flag_values(words: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[
         elif position + 1 < len(words) and not words[position + 1].startswith("--"):
             yield name, words[position + 1]
         else:
-            raise ValueError(f"{name} in the pasted command has no value")
+            raise WrongUse(f"{name} in the pasted command has no value")
 
 
 def _leading_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import json
 import os
 import re
@@ -46,10 +47,9 @@ from mooncake_config.topology import Role, Topology
 if TYPE_CHECKING:
     from rich.console import Console
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction["_Parser"]
 
 Run = Callable[[argparse.Namespace], int]
-
 
 
 _INTERRUPTED = 130
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Wrong use exits with 2.
     """
     if sys.stderr is None:  # closed by the caller; print would take standard output instead
-        sys.stderr = Path(os.devnull).open("w")
+        sys.stderr = io.StringIO()
     if sys.stdout is None:
         print("mooncake-config: standard output is closed, so there is nowhere to answer", file=sys.stderr)
         return 1
@@ -275,7 +275,7 @@ def _directory(text: str) -> Path:
 
 def _known_rule(name: str) -> str:
     if find_rule(name) is None:
-        raise argparse.ArgumentTypeError(f"there is no rule {shown(name)!r}; `mooncake-config rule` lists them")
+        raise argparse.ArgumentTypeError(f"{shown(name)!r} is no rule; `mooncake-config rule` lists them")
     return name
 
 

@@ -130,7 +130,7 @@ def resolve_process(
         TypeError: init kwargs or replica_num of another type.
     """
     if isinstance(replica_num, bool) or not isinstance(replica_num, int):
-        raise TypeError(f"replica_num must be an integer, not {replica_num!r}")
+        raise TypeError(f"replica_num must be an integer, not {shown(replica_num)!r}")
     reading = read_init_kwargs(init_kwargs)
     node = NodeAddress(topology.node_ip) if topology.node_ip else find_node_address()
     shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
@@ -140,7 +140,7 @@ def resolve_process(
     settings, values, malformed = _validate(sources, ledger)
     process = Process(
         backend=backend,
-        role=Role(role),
+        role=_role(role),
         topology=shape,
         replica_num=replica_num,
         ledger=ledger,
@@ -150,6 +150,14 @@ def resolve_process(
         node=node,
     )
     return process, settings
+
+
+def _role(role: Role | str) -> Role:
+    try:
+        return Role(role)
+    except ValueError:
+        names = ", ".join(known.value for known in Role)
+        raise ValueError(f"{shown(role)!r} is not a valid Role; the roles are {names}") from None
 
 
 def _ordered_sources(world: World) -> tuple[LayerSource, ...]:

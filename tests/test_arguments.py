@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooncake_config.arguments import add_object_store_arguments, get_mooncake_object_store_args, read_pasted_command
+from mooncake_config.arguments import (
+    WrongUse,
+    add_object_store_arguments,
+    get_mooncake_object_store_args,
+    read_pasted_command,
+)
 
 
 def parse(*words: str) -> argparse.Namespace:
@@ -83,7 +88,7 @@ def test_flags_of_a_pasted_command(command: str, value: str | None) -> None:
 @pytest.mark.parametrize("command", ["train.py --mooncake-replica-num", "train.py --mooncake-replica-num --lr 1"])
 def test_flag_without_value(command: str) -> None:
     """A flag of ours without a value is wrong use."""
-    with pytest.raises(ValueError, match="--mooncake-replica-num in the pasted command has no value"):
+    with pytest.raises(WrongUse, match="--mooncake-replica-num in the pasted command has no value"):
         read_pasted_command(shlex.split(command))
 
 

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooncake_config.cli import main
+from mooncake_config.resolve import resolve_store_config
 from mooncake_config.rules import ALL_RULES
 
 NODE = ("--num-nodes", "2", "--node-ip", "10.0.0.7", "--local-rank", "0", "--processes-per-node", "8")
@@ -139,10 +140,21 @@ def test_refusal_is_printable(word: str) -> None:
         (("@store.json", "more"), False),
     ],
 )
-def test_json_split_at_a_blank(words: tuple[str, ...], split: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
+def test_json_split_at_a_blank(words: tuple[str, ...], split: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """Words that are the rest of a JSON are told as such, with the way out."""
     assert status_of("explain", "--mooncake-store-init-kwargs", *words) == 2
     assert ("was split at a blank: put it in single quotes, or pass @FILE" in capsys.readouterr().err) is split
+
+
+@pytest.mark.parametrize(
+    "words", [{"role": SECRET}, {"replica_num": SECRET}, {"ignore": [SECRET]}, {"ignore": SECRET}], ids=str
+)
+def test_wrong_use_in_python_is_fit_to_be_shown(words: dict[str, Any]) -> None:
+    """Wrong use of the library names the value that it refuses, without the password in it."""
+    with pytest.raises((ValueError, TypeError)) as refusal:
+        resolve_store_config(**words)
+    assert "***@10.0.0.5:8080" in str(refusal.value)
+    assert "s3cret" not in str(refusal.value)
 
 
 def test_unexpected_error_is_no_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
@@ -321,7 +333,7 @@ def test_nowhere_to_answer(words: str, redirection: str, status: int, says: str)
 
 def test_interrupted() -> None:
     """Ctrl-C while standard input is awaited ends the command with status 130, without a traceback."""
-    code = "import sys; from mooncake_config.cli import main; print('ready', file=sys.stderr, flush=True); sys.exit(main())"
+    code = "import sys; from mooncake_config.cli import main; print('ready', file=sys.stderr); sys.exit(main())"
     command = [sys.executable, "-c", code, "explain", *NODE, "--mooncake-store-init-kwargs", "-"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as asked:

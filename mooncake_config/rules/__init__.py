@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
+from mooncake_config.display import shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin
@@ -84,10 +85,10 @@ def find_rule(name: str) -> Rule[object] | None:
 def refuse_unknown_rules(names: Iterable[str]) -> None:
     """Raises ``ValueError`` for a code or name that no rule has, ``TypeError`` for one name that stands alone."""
     if isinstance(names, str):
-        raise TypeError(f"ignore takes several codes or names: [{names!r}], not {names!r}")
+        raise TypeError(f"ignore takes several codes or names: [{shown(names)!r}], not {shown(names)!r}")
     for name in names:
         if find_rule(name) is None:
-            raise ValueError(f"there is no rule {name!r}; `mooncake-config rule` lists them")
+            raise ValueError(f"there is no rule {shown(name)!r}; `mooncake-config rule` lists them")
 
 
 def examine(process: Process, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
