@@ -40,13 +40,19 @@ DISTRIBUTIONS = (
 
 @dataclass(frozen=True)
 class Distribution:
-    """An installed distribution of Mooncake."""
+    """An installed distribution of Mooncake.
+
+    Args:
+        version: None where its metadata is missing or unreadable.
+        place: the directory that it is installed into.
+    """
 
     name: str
-    version: str
+    version: str | None
+    place: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}"
+        return f"{self.name} {self.version or '(version unknown)'}"
 
 
 @dataclass(frozen=True)
@@ -102,8 +108,16 @@ def find_installed(path: Sequence[str] | None = None) -> Installed:
 
 def _distribution(name: str, path: Iterable[str]) -> Distribution | None:
     for item in metadata.distributions(name=name, path=list(path)):
-        return Distribution(name, escaped(str(item.version)))
+        return Distribution(name, _version(item), escaped(str(item.locate_file(""))))
     return None
+
+
+def _version(item: metadata.Distribution) -> str | None:
+    try:
+        version: object = item.version
+    except Exception:  # noqa: BLE001 - whatever lies in a foreign directory leaves the version unknown
+        return None
+    return escaped(version) if isinstance(version, str) and version.strip() else None
 
 
 def try_import(variables: Mapping[str, str], limit: float = IMPORT_SECONDS) -> Trial:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from machines import lay_out, process
 from test_store_trial import GOOD, client
 
@@ -36,8 +39,8 @@ def test_distributions(tmp_path: Path) -> None:
     }
     found = find_installed([str(lay_out(tmp_path, files))])
     assert found.distributions == (
-        Distribution("mooncake-transfer-engine", "0.3.11"),
-        Distribution("mooncake-transfer-engine-cuda13", "0.3.13.post1"),
+        Distribution("mooncake-transfer-engine", "0.3.11", str(tmp_path)),
+        Distribution("mooncake-transfer-engine-cuda13", "0.3.13.post1", str(tmp_path)),
     )
     assert str(found.distributions[0]) == "mooncake-transfer-engine 0.3.11"
     assert found.trial is None
@@ -51,7 +54,42 @@ def test_no_distribution(tmp_path: Path) -> None:
 def test_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a path given, this interpreter's own is searched."""
     monkeypatch.syspath_prepend(str(lay_out(tmp_path, info("mooncake-transfer-engine-musa", "9.9"))))
-    assert Distribution("mooncake-transfer-engine-musa", "9.9") in find_installed().distributions
+    found = next(item for item in find_installed().distributions if item.name == "mooncake-transfer-engine-musa")
+    assert (found.version, found.place) == ("9.9", str(tmp_path))
+
+
+NO_METADATA = "mooncake_transfer_engine-0.3.11.dist-info/{}"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("METADATA", b"\xff\xfe"),
+        ("METADATA", b"\xff\xfeVersion: 0.3.11\n"),
+        ("METADATA", b"Version: 0.3.11\nAuthor: \xe9\n"),
+        ("METADATA", b""),
+        ("METADATA", b"\0" * 64),
+        ("METADATA", b"Name: mooncake-transfer-engine\nVersion:\n"),
+        ("METADATA", b"Version:  \n"),
+        ("METADATA/inside", b"a directory"),
+        ("RECORD", b""),
+        ("", b""),
+    ],
+)
+def test_unreadable_metadata(tmp_path: Path, file: str, content: bytes) -> None:
+    """A distribution whose metadata is missing or cannot be read is there, and its version is unknown."""
+    (found,) = find_installed([str(lay_out(tmp_path, {NO_METADATA.format(file): content}))]).distributions
+    assert found == Distribution("mooncake-transfer-engine", None, str(tmp_path))
+    assert str(found) == "mooncake-transfer-engine (version unknown)"
+
+
+@given(content=st.binary(max_size=80))
+def test_any_metadata(content: bytes) -> None:
+    """Whatever the metadata of a distribution holds, it is found, and no exception comes of it."""
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(Path(root), {NO_METADATA.format("METADATA"): content})
+        (found,) = find_installed([root]).distributions
+    assert str(found).isprintable()
 
 
 @pytest.fixture

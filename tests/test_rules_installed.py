@@ -12,7 +12,7 @@ from machines import WORKS, failing, importing, installation, node, problems, pr
 
 from mooncake_config.findings import Severity
 from mooncake_config.host import Host
-from mooncake_config.installation import Installed, Trial
+from mooncake_config.installation import Distribution, Installed, Trial
 from mooncake_config.node import Node
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.rules import installed as installed_rules
@@ -143,8 +143,17 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
         "MC255",
         having(installation(NEW, ("mooncake-transfer-engine-cuda13", "0.3.14"))),
         WARNING,
-        "2 wheels",
+        "2 wheels of Mooncake share one directory",
         "pip uninstall -y mooncake",
+    ),
+    (
+        "MC255",
+        having(
+            Installed((Distribution(*NEW, "/a"), Distribution("mooncake-transfer-engine-efa", None, "/b")), "x86_64")
+        ),
+        WARNING,
+        "0.3.13.post1 in /a, mooncake-transfer-engine-efa (version unknown) in /b",
+        "take their directories off the path",
     ),
     (
         "MC256",
@@ -201,6 +210,10 @@ SILENT: list[tuple[str, Node]] = [
     ("MC253", having(importing(*failing(STRUCTURED, "ModuleNotFoundError", "No module named 'numpy'", "numpy")))),
     ("MC254", having(installation(("mooncake-transfer-engine", "0.3.12.post1")))),
     ("MC254", having(installation(("mooncake-transfer-engine", "1.0")))),
+    *[
+        ("MC254", having(Installed((Distribution("mooncake-transfer-engine", version),), "x86_64")))
+        for version in (None, "", "abc", "None", "?", "-", "post1", "$VERSION")
+    ],
     ("MC256", having(installation(NEW), {"MOONCAKE_MASTER": "etcd://10.0.0.5:2379"})),
     (
         "MC256",
@@ -276,7 +289,7 @@ def test_order_of_versions() -> None:
 @given(text=st.text(max_size=30))
 def test_any_version(text: str) -> None:
     """Whatever a distribution calls its version, it can be ordered."""
-    assert _release(text) >= (0,)
+    assert _release(text) >= ()
 
 
 @given(text=st.text(max_size=200), kind=st.text(max_size=20))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mooncake_config.addresses import ip_of, scheme_of, split_endpoint
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
-from mooncake_config.installation import Trial
+from mooncake_config.installation import Distribution, Trial
 from mooncake_config.node import Node
 from mooncake_config.rules.rule import Problem, rule
 
@@ -163,8 +163,8 @@ def no_structured_store(node: Node) -> Iterator[Problem]:
 def mooncake_below_floor(node: Node) -> Iterator[Problem]:
     """The installed Mooncake is older than 0.3.12.post1.
 
-    Sees the version of the installed distribution. A warning where the import finds everything all the same, as in a
-    build of one's own.
+    Sees the version of the installed distribution; one that cannot be read is unknown. A warning where
+    the import finds everything all the same, as in a build of one's own.
 
     Why: the names of the rollout path are missing below 0.3.12.post1. Below 0.3.12 a segment of 0 is refused with -600,
     so that no rollout manager can connect, IPv6 without a port is taken apart at its last colon, and protocols other
@@ -179,27 +179,28 @@ def mooncake_below_floor(node: Node) -> Iterator[Problem]:
         return
     works = installed.trial is not None and installed.trial.told("lacks") == []
     for item in installed.distributions:
-        if _release(item.version) < _release(FLOOR):
-            broken = "; ".join(_broken_below(item.version, node))
+        order = _release(item.version or "")
+        if order and order < _release(FLOOR):
+            broken = "; ".join(_broken_below(order, node))
             message = f"{item} is installed, and {FLOOR} is the oldest that works: {broken}."
             fix = f"install {FLOOR} or newer on every node, and the same version for the master."
             yield Problem((), message, fix, Severity.WARNING if works else None)
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The order of a version, as far as Mooncake's own numbers need it: release and post number."""
+    """The order of a version, as far as Mooncake's own numbers need it: release and post number. Empty: no version."""
     match = re.match(
         r"v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(rc\d*|a\d*|b\d*|\.dev\d*)?(?:\.?post(\d{1,6}))?", version
     )
     if match is None:
-        return (0,)
+        return ()
     major, minor, patch, early, post = match.groups()
     return int(major), int(minor or 0), int(patch or 0), -1 if early else 0, int(post or 0)
 
 
-def _broken_below(version: str, node: Node) -> Iterator[str]:
-    """What breaks in this version, first what this configuration needs."""
-    order, process = _release(version), node.process
+def _broken_below(order: tuple[int, ...], node: Node) -> Iterator[str]:
+    """What breaks in a version of this order, first what this configuration needs."""
+    process = node.process
     if order < _release("0.3.9"):
         yield "it has no setup from a dictionary"
     elif order < _release("0.3.12"):
@@ -217,8 +218,9 @@ def _broken_below(version: str, node: Node) -> Iterator[str]:
 def several_mooncake_wheels(node: Node) -> Iterator[Problem]:
     """Several wheels of Mooncake are installed at once.
 
-    Why: all of them unpack into the same directory, the last one over the others, and pip shows every one as installed.
-    Uninstalling one takes files of the others along.
+    Why: in one directory the last one was unpacked over the others, pip shows every one as installed, and uninstalling
+    one takes files of the others along. In several directories the first on the path hides the others, whichever was
+    meant.
 
     Fix: uninstall all of them, then install the one that fits.
 
@@ -226,10 +228,24 @@ def several_mooncake_wheels(node: Node) -> Iterator[Problem]:
     """
     distributions = node.probes.installed.distributions if node.probes.installed else ()
     if len(distributions) > 1:
-        listed = ", ".join(map(str, distributions))
         names = " ".join(item.name for item in distributions)
-        message = f"{len(distributions)} wheels of Mooncake share one directory: {listed}."
-        yield Problem((), message, f"run `pip uninstall -y {names}`, then install one of them.")
+        message, fix = _shared(distributions), f"run `pip uninstall -y {names}`, then install one of them."
+        if len({item.place for item in distributions}) > 1:
+            message = _apart(distributions)
+            fix = "keep one: uninstall the others, or take their directories off the path (PYTHONPATH)."
+        yield Problem((), message, fix)
+
+
+def _shared(distributions: tuple[Distribution, ...]) -> str:
+    listed = ", ".join(map(str, distributions))
+    return f"{len(distributions)} wheels of Mooncake share one directory: {listed}."
+
+
+def _apart(distributions: tuple[Distribution, ...]) -> str:
+    listed = ", ".join(f"{item} in {shown(item.place, 200)}" for item in distributions)
+    return (
+        f"{len(distributions)} wheels of Mooncake are on the path, and the first directory hides the others: {listed}."
+    )
 
 
 @rule("MC256", Severity.ERROR)
