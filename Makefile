@@ -7,6 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON ?= python3
+EXAMPLES ?= 1000
 EXTRAS := dev,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
@@ -53,8 +54,8 @@ test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyp
 bench: setup ## the benchmarks, each figure beside its peer
 	@$(BIN)/python -m benchmarks
 
-fuzz: setup ## the property tests with new questions, 5000 each, and how many were asked
-	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-show-statistics --timeout=1800 | \
+fuzz: setup ## the property tests with new questions, and how many were asked (EXAMPLES=1000 of each, 20 minutes or so)
+	@EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-show-statistics --timeout=1800 | \
 	awk '/^ +- [0-9]+ passing, / {asked += $$2 + $$4 + $$7} {print} END {print "fuzz: " asked + 0 " executions"}'
 
 schemas: setup ## write schemas/ anew from the table of fields

@@ -12,7 +12,7 @@ CONFIGURES = re.compile(r"MOONCAKE_|MC_|LOCAL_RANK$|LOCAL_WORLD_SIZE$")
 
 # No deadlines: a slow machine is no bug. `ci` asks the same questions in every run; `make fuzz` asks new ones.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
-settings.register_profile("fuzz", deadline=None, max_examples=5_000)
+settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "1000")))
 settings.load_profile("ci")
 
 
