@@ -49,7 +49,7 @@ suite: libraries $(READY) ## the tests, with the coverage of branches held
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake"
+	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake" --ignore-glob="tests/test_store*"
 
 bench: setup ## the benchmarks, each figure beside its peer
 	@$(BIN)/python -m benchmarks
