@@ -54,6 +54,8 @@ class Outcome(str, Enum):
     METADATA = "answers HTTP as a metadata server"
     ETCD = "answers as etcd"
     HTTP = "answers HTTP"
+    NO_PAGE = "answers HTTP and does not know this path"
+    DENIED = "answers HTTP and refuses access"
     HTTP2 = "answers HTTP/2 or gRPC"
     REDIS = "answers as Redis"
     TLS = "answers TLS"
@@ -107,7 +109,18 @@ def ask_metadata(url: str) -> Answer:
     head = f"GET {resource} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n{_authorization(userinfo)}\r\n"
     answer = Answer("metadata_server", masked(url), endpoint.host, port, Outcome.TIMED_OUT)
     converse = _converse_secured if scheme == "https" else _converse_plainly
-    return _answered(answer, lambda peer: converse(peer, endpoint.host, head.encode()))
+    found = _answered(answer, lambda peer: converse(peer, endpoint.host, head.encode()))
+    refused = next((kind for mark, kind in _REFUSALS if mark.match(found.detail)), None)
+    return replace(found, outcome=refused) if refused and found.outcome is Outcome.HTTP else found
+
+
+_REFUSALS = (
+    (re.compile("HTTP 40[137]"), Outcome.DENIED),
+    # What servers say by themselves where nothing is routed to: Mooncake's (cinatra), aiohttp, Go, Express, nginx.
+    # The words of a program of one's own, for a key that nobody has set, are others.
+    (re.compile("HTTP 404: (?:404:? (?:Not Found|page not found)|Cannot GET |.*<title>404)"), Outcome.NO_PAGE),
+)
+"""Replies to a lookup by which a page says that it is none for us."""
 
 
 def ask_name(name: str, host: str) -> Answer:

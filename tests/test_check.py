@@ -113,7 +113,21 @@ def test_wrong_port_of_a_master(master: Master, field: str, code: str) -> None:
 def test_metrics_port_as_metadata_server(master: Master) -> None:
     """The metrics port answers 404 as well, and is no metadata server."""
     environ = {**master.environ, "MOONCAKE_TE_META_DATA_SERVER": f"http://127.0.0.1:{master.metrics}/metadata"}
-    assert codes(check_before_opening(process(environ, ip="127.0.0.1")).findings)["MC311"] == "warning"
+    assert codes(check_before_opening(process(environ, ip="127.0.0.1")).findings)["MC311"] == "error"
+
+
+@needs_mooncake
+@pytest.mark.mooncake
+@pytest.mark.parametrize("path", ["", "/", "/metadata/", "/meta", "/metadata/x"])
+def test_path_that_a_real_metadata_server_does_not_know(master: Master, path: str) -> None:
+    """The real metadata server answers at /metadata and nowhere else, where setup would end in -1."""
+    url = f"http://127.0.0.1:{master.metadata}"
+    result = check_before_opening(
+        process({**master.environ, "MOONCAKE_TE_META_DATA_SERVER": url + path}, ip="127.0.0.1")
+    )
+    assert codes(result.findings)["MC311"] == "error"
+    found = next(item for item in result.findings if item.code == "MC311")
+    assert f"write {url}/metadata," in found.fix
 
 
 @needs_mooncake

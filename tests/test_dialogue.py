@@ -110,7 +110,17 @@ METADATA: list[tuple[Talk, Outcome]] = [
         replying(b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n12\r\nmetadata not found\r\n0\r\n\r\n"),
         Outcome.METADATA,
     ),
-    (replying(http("404 Not Found", "404 Not Found", "cinatra")), Outcome.HTTP),
+    (replying(http("404 Not Found", "404 Not Found", "cinatra")), Outcome.NO_PAGE),
+    (replying(http("404 Not Found", "404: Not Found")), Outcome.NO_PAGE),
+    (replying(http("404 Not Found", "404 page not found\n")), Outcome.NO_PAGE),
+    (replying(http("404 Not Found", "Cannot GET /metadata/")), Outcome.NO_PAGE),
+    (replying(http("404 Not Found", "<html><head><title>404 Not Found</title></head></html>")), Outcome.NO_PAGE),
+    (replying(http("404 Not Found", '{"error": "no such key"}')), Outcome.HTTP),
+    (replying(http("404 Not Found", "")), Outcome.HTTP),
+    (replying(http("200 OK", "404 Not Found")), Outcome.HTTP),
+    (replying(http("401 Unauthorized", "who are you")), Outcome.DENIED),
+    (replying(http("403 Forbidden", "")), Outcome.DENIED),
+    (replying(http("407 Proxy Authentication Required", "")), Outcome.DENIED),
     (replying(http("200 OK", "<html>welcome</html>")), Outcome.HTTP),
     (replying(http("503 Service Unavailable", "")), Outcome.HTTP),
     (as_master, Outcome.MASTER),
@@ -121,7 +131,7 @@ METADATA: list[tuple[Talk, Outcome]] = [
 
 @pytest.mark.parametrize(("talk", "outcome"), METADATA)
 def test_metadata(talk: Talk, outcome: Outcome) -> None:
-    """Only Mooncake's own 404 is a metadata server; another 404 is another server."""
+    """Only Mooncake's own 404 is a metadata server; that of a server without such a path, and a refusal, are told."""
     with server(talk) as port:
         assert ask_metadata(f"http://127.0.0.1:{port}/metadata").outcome is outcome
 

@@ -17,6 +17,7 @@ MASTER, METADATA, OWN = "master_server_address", "metadata_server", "local_hostn
 ETCD = {"MOONCAKE_MASTER": "etcd://10.0.0.5:2379;10.0.0.6:2379"}
 HTTP_META = {"MOONCAKE_TE_META_DATA_SERVER": "http://10.0.0.5:8080/metadata"}
 HTTPS_META = {"MOONCAKE_TE_META_DATA_SERVER": "https://10.0.0.5:8443/metadata"}
+SLASH_META = {"MOONCAKE_TE_META_DATA_SERVER": "http://10.0.0.5:8080/metadata/"}
 ETCD_META = {"MOONCAKE_TE_META_DATA_SERVER": "etcd://10.0.0.5:2379"}
 
 
@@ -62,7 +63,9 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
         "DNS",
     ),
     ("MC300", master(Outcome.NAME_TIMED_OUT, "head:50051"), ERROR, "was not resolved in time", "IP"),
-    ("MC300", etcd(Outcome.UNKNOWN_NAME, Outcome.ETCD), WARNING, "10.0.0.5", "DNS"),
+    ("MC300", etcd(Outcome.UNKNOWN_NAME, Outcome.ETCD), WARNING, "10.0.0.5, where etcd should be,", "DNS"),
+    ("MC300", master(Outcome.UNKNOWN_NAME, "redis://head:6379"), ERROR, "where Redis should be", "DNS"),
+    ("MC300", metadata(Outcome.UNKNOWN_NAME, ETCD_META), ERROR, "where etcd should be", "DNS"),
     ("MC300", metadata(Outcome.UNKNOWN_NAME), ERROR, "where the metadata server should be", "DNS"),
     (
         "MC300",
@@ -95,7 +98,10 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
     ("MC302", master(Outcome.TIMED_OUT), ERROR, "does not answer in time", "firewall"),
     ("MC302", master(Outcome.UNREACHABLE), ERROR, "cannot be reached", "routes"),
     ("MC302", master(Outcome.HANGS_UP), ERROR, "hangs up at once", "port forwarding"),
-    ("MC302", etcd(Outcome.ETCD, Outcome.REFUSED), WARNING, "the HA backend at 10.0.0.6:2379", "the HA backend"),
+    ("MC302", etcd(Outcome.ETCD, Outcome.REFUSED), WARNING, "the HA backend etcd at 10.0.0.6:2379", "start etcd there"),
+    ("MC302", etcd(Outcome.ETCD, Outcome.REFUSED), WARNING, "refuses", "--listen-client-urls"),
+    ("MC302", etcd(Outcome.ETCD, Outcome.HANGS_UP), WARNING, "hangs up", "start etcd behind"),
+    ("MC302", master(Outcome.REFUSED, "redis://10.0.0.5:6379"), ERROR, "the HA backend Redis", "start Redis there"),
     ("MC303", master(Outcome.METRICS), ERROR, "metrics page", "--rpc_port instead of its --metrics_port"),
     ("MC303", master(Outcome.METADATA), ERROR, "metadata server", "this is a metadata server"),
     ("MC303", master(Outcome.ETCD), ERROR, "answers as etcd", "etcd://10.0.0.5:50051"),
@@ -105,7 +111,9 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
     ("MC303", master(Outcome.OTHER), ERROR, "another protocol", "--rpc_port"),
     ("MC303", etcd(Outcome.ETCD, Outcome.MASTER), ERROR, "so it is not etcd", "address of etcd"),
     ("MC303", master(Outcome.HTTP, "redis://10.0.0.5:6379"), ERROR, "not Redis", "address of Redis"),
-    ("MC304", master(Outcome.SILENT), INFO, "lets a request wait", "/health"),
+    ("MC304", master(Outcome.SILENT), INFO, "lets a request wait, where a master that is well closes it", "/health"),
+    ("MC304", etcd(Outcome.ETCD, Outcome.SILENT), INFO, "where etcd answers it", "etcdctl --endpoints=10.0.0.6:2379"),
+    ("MC304", master(Outcome.SILENT, "redis://10.0.0.5:6379"), INFO, "where Redis answers it", "redis-cli"),
     (
         "MC310",
         metadata(Outcome.REFUSED),
@@ -125,6 +133,7 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
     ),
     ("MC310", metadata(Outcome.HANGS_UP, ETCD_META), ERROR, "hangs up", "start etcd"),
     ("MC310", metadata(Outcome.TLS_FAILED, HTTPS_META), ERROR, "TLS handshake", "certificate"),
+    ("MC310", metadata(Outcome.REFUSED, HTTPS_META), ERROR, "refuses", "start the server there"),
     (
         "MC311",
         metadata(Outcome.HTTP),
@@ -132,6 +141,9 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
         "answers HTTP, and not as a metadata server",
         "--http_metadata_server_port",
     ),
+    ("MC311", metadata(Outcome.NO_PAGE), ERROR, "does not know this path", "http_metadata_server_port"),
+    ("MC311", metadata(Outcome.NO_PAGE, SLASH_META), ERROR, "does not know", "write http://10.0.0.5:8080/metadata, or"),
+    ("MC311", metadata(Outcome.DENIED), WARNING, "refuses access, so no lookup succeeds", "USER:PASSWORD@"),
     ("MC311", metadata(Outcome.METRICS), ERROR, "metrics page", "8080"),
     ("MC311", metadata(Outcome.MASTER), ERROR, "as a master's RPC port does", "P2PHANDSHAKE"),
     ("MC311", metadata(Outcome.SILENT), ERROR, "says nothing", "P2PHANDSHAKE"),
@@ -189,6 +201,27 @@ def test_pages(rule: object) -> None:
     """A page says why it matters, what to do, and gives an example."""
     page = getattr(rule, "page", "")
     assert all(f"{part}:" in page for part in ("Why", "Fix", "Example"))
+
+
+BACKENDS = {"etcd": "etcd://10.0.0.5:2379", "Redis": "redis://10.0.0.5:6379"}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_backend_is_not_spoken_of_as_a_master(outcome: Outcome, backend: str) -> None:
+    """Whatever an HA backend does, its words are its own: no flag and no page of a master is named."""
+    given = master(outcome, BACKENDS[backend])
+    for found in (problem for rule in rules_in(endpoint_rules) for problem in problems(rule.code, given)):
+        words = found.message + found.fix
+        assert backend in words
+        assert not [word for word in ("--rpc_", "the master", "METRICS_PORT", "mooncake_master") if word in words]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.HANGS_UP])
+def test_certificate_only_where_one_was_seen(outcome: Outcome) -> None:
+    """A server that was not even reached has no certificate to be made valid."""
+    (found,) = problems("MC310", metadata(outcome, HTTPS_META))
+    assert "certificate" not in found.fix
 
 
 def test_every_dead_endpoint_of_a_list() -> None:

@@ -123,13 +123,14 @@ def test_redis_metadata_can_be_ignored() -> None:
         ("https://10.0.0.5/meta", "https://10.0.0.5/metadata"),
         ("http://u:hunter2@10.0.0.5:8080/x", "http://u:***@10.0.0.5:8080/metadata"),
         ("http://10.0.0.5:8080/metadata", None),
-        ("http://10.0.0.5:8080/metadata/", None),
+        ("http://10.0.0.5:8080/metadata/", "http://10.0.0.5:8080/metadata"),
+        ("http://10.0.0.5:8080/metadata//", "http://10.0.0.5:8080/metadata"),
         ("etcd://10.0.0.5:2379", None),
         ("P2PHANDSHAKE", None),
     ],
 )
 def test_metadata_path(metadata: str, write: str | None) -> None:
-    """An HTTP metadata server answers below /metadata."""
+    """An HTTP metadata server answers at /metadata, and not at what looks like it."""
     findings = found(ask(MASTER, {"metadata_server": metadata}), "MC051")
     assert [finding.fix for finding in findings] == ([f"write {write}."] if write else [])
 
@@ -140,6 +141,33 @@ def test_port_of_another_service(port: int) -> None:
     (finding,) = found(ask({"MOONCAKE_MASTER": f"head:{port}"}), "MC052")
     assert finding.severity is WARNING
     assert "head:50051" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says", "way"),
+    [
+        ("http://head:50051/metadata", "50051 is where the master itself", "http://head:8080/metadata"),
+        ("http://10.0.0.5:40000/metadata", "40000 is where the master itself", "http://10.0.0.5:8080/metadata"),
+        ("http://head:9003/metadata", "metrics page", "http://head:8080/metadata"),
+        ("https://head:9003/metadata", "metrics page", "https://head:8080/metadata"),
+        ("http://[fd00::5]:6379/metadata", "Ray", "http://[fd00::5]:8080/metadata"),
+        ("http://u:hunter2@head:2379/metadata", "etcd", "http://head:8080/metadata"),
+        ("etcd://head:50051", "the master itself", "etcd://head:2379"),
+        ("etcd://head:8080", "HTTP metadata", "etcd://head:2379"),
+        ("http://head:8080/metadata", None, ""),
+        ("http://10.0.0.6:40000/metadata", None, ""),
+        ("http://head/metadata", None, ""),
+        ("https://head/metadata", None, ""),
+        ("etcd://head:2379", None, ""),
+        ("P2PHANDSHAKE", None, ""),
+    ],
+)
+def test_metadata_port_of_another_service(metadata: str, says: str | None, way: str) -> None:
+    """The port of the master, of its metrics or of another service is none of a metadata server."""
+    findings = found(ask({"MOONCAKE_MASTER": "10.0.0.5:40000", "MOONCAKE_TE_META_DATA_SERVER": metadata}), "MC052")
+    assert [says in finding.message for finding in findings if says] == [True] * (says is not None)
+    assert all(way in finding.fix and finding.fields == ("metadata_server",) for finding in findings)
+    assert len(findings) == (says is not None)
 
 
 @pytest.mark.parametrize("master", ["head:50051", "etcd://head:2379", "redis://head:6379"])

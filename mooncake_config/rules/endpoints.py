@@ -15,6 +15,8 @@ _ENDPOINT_FIELDS = ("master_server_address", "metadata_server")
 _NO_NAME = (Outcome.UNKNOWN_NAME, Outcome.NAME_TIMED_OUT)
 _NO_CONNECTION = (Outcome.REFUSED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.HANGS_UP)
 _SPEAKERS = {"master_server_address": "the master", "metadata_server": "the metadata server"}
+_BACKENDS = {"etcd": "etcd", "redis": "Redis"}
+_HEALTH_COMMANDS = {"etcd": "etcdctl --endpoints={} endpoint health", "redis": "redis-cli -u redis://{} ping"}
 
 
 @rule("MC300", Severity.ERROR)
@@ -35,7 +37,7 @@ def unknown_name(node: Node) -> Iterator[Problem]:
         answers = node.probes.of(name)
         for answer in answers:
             if answer.outcome in _NO_NAME and not _is_known_there(node, answer):
-                message = f"{shown(answer.host)}, where {_SPEAKERS[name]} should be, {answer}."
+                message = f"{shown(answer.host)}, where {_speaker(node, name)} should be, {answer}."
                 fix = "correct the name, make it known on every node (DNS, /etc/hosts), or write the IP."
                 yield Problem((name,), message, fix, _weight(answers))
     for answer in node.probes.of("local_hostname"):
@@ -44,6 +46,11 @@ def unknown_name(node: Node) -> Iterator[Problem]:
             message = f"{shown(answer.host)}, which this client advertises, {answer} on this machine."
             fix = "write this node's IP on the data network, or make the name known on every node."
             yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
+
+
+def _speaker(node: Node, name: str) -> str:
+    """Who should answer at an address: the master, or what an address with a scheme points to."""
+    return _BACKENDS.get(scheme_of(node.process.text(name) or "") or "", _SPEAKERS[name])
 
 
 def _is_known_there(node: Node, answer: Answer) -> bool:
@@ -106,15 +113,22 @@ def master_unreachable(node: Node) -> Iterator[Problem]:
     answers = node.probes.of("master_server_address")
     for answer in answers:
         if answer.outcome in _NO_CONNECTION:
-            backend = scheme_of(node.process.text("master_server_address") or "") is not None
-            message = f"{'the HA backend' if backend else 'the master'} at {_target(answer)} {answer}."
-            what = "the HA backend" if backend else f"mooncake_master (--rpc_port {answer.port})"
-            yield Problem(("master_server_address",), message, _connect_fix(what, answer), _weight(answers))
+            backend = _BACKENDS.get(scheme_of(node.process.text("master_server_address") or "") or "")
+            message = f"{f'the HA backend {backend}' if backend else 'the master'} at {_target(answer)} {answer}."
+            what = backend or f"mooncake_master (--rpc_port {answer.port})"
+            listening = _LISTENING.get(backend or "", "with --rpc_address it listens on that address only")
+            yield Problem(("master_server_address",), message, _connect_fix(what, listening, answer), _weight(answers))
 
 
-def _connect_fix(what: str, answer: Answer) -> str:
+_LISTENING = {
+    "etcd": "it listens where --listen-client-urls says, by default on loopback only",
+    "Redis": "it listens where bind in its configuration says, by default on loopback only",
+}
+
+
+def _connect_fix(what: str, listening: str, answer: Answer) -> str:
     if answer.outcome is Outcome.REFUSED:
-        return f"start {what} there, or correct the address; with --rpc_address it listens on that address only."
+        return f"start {what} there, or correct the address; {listening}."
     if answer.outcome is Outcome.HANGS_UP:
         return f"start {what} behind the port forwarding or Service that accepts this connection."
     return "correct the address, or open the way to it: firewall, security group, network policy, routes."
@@ -146,6 +160,8 @@ _SPEAKING = (
     Outcome.METADATA,
     Outcome.ETCD,
     Outcome.HTTP,
+    Outcome.NO_PAGE,
+    Outcome.DENIED,
     Outcome.HTTP2,
     Outcome.REDIS,
     Outcome.TLS,
@@ -184,22 +200,23 @@ def _other_fix(answer: Answer, address: str) -> str:
 def silent_endpoint(node: Node) -> Iterator[Problem]:
     """The master's address accepts connections, and does not do what a master does.
 
-    Sees a connection on which a request brings no reply within 0.4 s. A real master closes it.
+    Sees a connection on which a request brings no reply within 0.4 s. A real master closes it, etcd and Redis answer.
 
-    Why: a master that is stopped or overloaded looks so, and so does another kind of server.
+    Why: a server that is stopped or overloaded looks so, and so does one of another kind.
 
-    Fix: look at the master's own /health, on its metrics port.
+    Fix: look at the master's own /health, on its metrics port; ask etcd or Redis with its own tool.
 
     Example: a master that was sent SIGSTOP.
     """
     for answer in node.probes.of("master_server_address"):
         if answer.outcome is Outcome.SILENT:
-            message = (
-                f"{_target(answer)} accepts connections and lets a request wait, where a master that is well closes it."
-            )
-            yield Problem(
-                ("master_server_address",), message, "ask the master itself: curl http://HOST:METRICS_PORT/health."
-            )
+            scheme = scheme_of(node.process.text("master_server_address") or "") or ""
+            well = f"{_BACKENDS[scheme]} answers it" if scheme in _BACKENDS else "a master that is well closes it"
+            message = f"{_target(answer)} accepts connections and lets a request wait, where {well}."
+            fix = "ask the master itself: curl http://HOST:METRICS_PORT/health."
+            if scheme in _HEALTH_COMMANDS:
+                fix = f"ask it: `{_HEALTH_COMMANDS[scheme].format(shown(answer.target))}`."
+            yield Problem(("master_server_address",), message, fix)
 
 
 @rule("MC310", Severity.ERROR)
@@ -228,8 +245,11 @@ def _metadata_fix(node: Node, answer: Answer) -> str:
         flags = "--enable_http_metadata_server=true"
         flags += "" if answer.port == 8080 else f" --http_metadata_server_port={answer.port}"
         return f"start the master with {flags}, correct the address, or use P2PHANDSHAKE, which needs no server."
-    if scheme == "https":
+    if scheme == "https" and answer.outcome is Outcome.TLS_FAILED:
         return "make its certificate valid for this host, write http:// if it is plain HTTP, or use P2PHANDSHAKE."
+    if scheme == "https":
+        plain = "write http:// with the port of the master's own metadata server (8080), which speaks no TLS"
+        return f"start the server there, correct the address, {plain}, or use P2PHANDSHAKE."
     return "start etcd there, correct the address, or use P2PHANDSHAKE, which needs no server."
 
 
@@ -238,7 +258,8 @@ def not_a_metadata_server(node: Node) -> Iterator[Problem]:
     """Something answers at the metadata server's address, and not as a metadata server.
 
     Sees the reply to a request for a key that nobody has set: Mooncake's own server says 404, "metadata not found".
-    No reply at all, a reply that is not HTTP, and the master's own RPC port are errors.
+    No reply at all, a reply that is not HTTP, the master's own RPC port, and the 404 of a server that does not know the
+    path (its metrics port, /metadata/ with a slash at the end, no path) are errors: setup ends in -1.
 
     Why: every lookup fails, and setup with it.
 
@@ -250,13 +271,29 @@ def not_a_metadata_server(node: Node) -> Iterator[Problem]:
     for answer in node.probes.of("metadata_server"):
         healthy = (Outcome.METADATA,) if scheme in ("http", "https") else _HEALTHY.get(scheme, ())
         if answer.outcome in (*_SPEAKING, Outcome.MASTER, Outcome.SILENT) and answer.outcome not in healthy:
-            said = "closes on HTTP, as a master's RPC port does" if answer.outcome is Outcome.MASTER else str(answer)
-            message = f"{_target(answer)} {said}, and not as a metadata server."
-            fix = (
-                "write http://host:port/metadata with the master's --http_metadata_server_port (8080), or P2PHANDSHAKE."
+            weight = None if answer.outcome in (Outcome.HTTP, Outcome.ETCD, Outcome.DENIED) else Severity.ERROR
+            yield Problem(
+                ("metadata_server",), f"{_target(answer)} {_no_metadata(answer)}.", _lookup_fix(answer), weight
             )
-            weight = None if answer.outcome in (Outcome.HTTP, Outcome.ETCD) else Severity.ERROR
-            yield Problem(("metadata_server",), message, fix, weight)
+
+
+def _no_metadata(answer: Answer) -> str:
+    """What a server does instead of what a metadata server does."""
+    if answer.outcome is Outcome.MASTER:
+        return "closes on HTTP, as a master's RPC port does, and not as a metadata server"
+    if answer.outcome is Outcome.DENIED:
+        return f"{answer}, so no lookup succeeds"
+    return f"{answer}, and not as a metadata server"
+
+
+def _lookup_fix(answer: Answer) -> str:
+    if answer.outcome is Outcome.DENIED:
+        return "write a user that it accepts into the URL, http://USER:PASSWORD@host:port/metadata, or P2PHANDSHAKE."
+    scheme, _, rest = answer.target.partition("://")
+    authority, _, path = rest.partition("/")
+    if answer.outcome is Outcome.NO_PAGE and path.partition("?")[0] != "metadata":
+        return f"write {shown(f'{scheme}://{authority}/metadata', 200)}, or P2PHANDSHAKE."
+    return "write http://host:port/metadata with the master's --http_metadata_server_port (8080), or P2PHANDSHAKE."
 
 
 def _target(answer: Answer) -> str:

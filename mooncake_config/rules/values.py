@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooncake_config.addresses import Reach, scheme_of
+from mooncake_config.addresses import Endpoint, Reach, scheme_of
 from mooncake_config.damage import NOTHING
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
@@ -281,7 +281,8 @@ def redis_metadata(process: Process) -> Iterator[Problem]:
 def metadata_path(process: Process) -> Iterator[Problem]:
     """The path of an HTTP metadata server is not /metadata.
 
-    Why: the master's own metadata server answers below /metadata only; elsewhere every lookup is a 404.
+    Why: the master's own metadata server answers at /metadata only. Elsewhere, also at /metadata/ with a slash at the
+    end, every lookup is a 404 and setup ends in -1 (measured).
 
     Fix: write http://host:port/metadata, unless a server of your own answers there.
 
@@ -293,21 +294,22 @@ def metadata_path(process: Process) -> Iterator[Problem]:
     address = process.text("metadata_server") or ""
     if scheme_of(address) in ("http", "https"):
         path = address.partition("://")[2].partition("/")[2]
-        if path.rstrip("/") != "metadata":
+        if path != "metadata":
             message = f"the path /{shown(path)} is not /metadata, where the master's own metadata server answers."
             yield Problem(("metadata_server",), message, f"write {shown(_with_metadata(address))}.")
 
 
 @rule("MC052", Severity.WARNING)
 def port_of_another_service(process: Process) -> Iterator[Problem]:
-    """The master's port is the well-known port of another service.
+    """The port of the master or of the metadata server is the well-known port of another service.
 
     Sees 2379 (etcd), 6379 (Ray's head or Redis), 8265 (Ray's dashboard), 8080 (HTTP metadata), 9003 (the master's
-    metrics) and 10001 (Ray client).
+    metrics) and 10001 (Ray client); for the metadata server also 50051 and the master's own host and port.
 
-    Why: something answers there, so a port check passes, and the RPC fails after 90 seconds without a reason.
+    Why: something answers there, so a port check passes, and the RPC fails after 90 seconds without a reason; a lookup
+    fails as well, and setup ends in -1.
 
-    Fix: write the master's --rpc_port, 50051 by default.
+    Fix: write the master's --rpc_port, 50051 by default, or its --http_metadata_server_port, 8080 by default.
 
     Fires:
         MOONCAKE_MASTER=10.0.0.5:6379 explain --num-nodes 1
@@ -324,6 +326,31 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
                 message,
                 f"write the master's --rpc_port, such as {shown(endpoint.host)}:50051.",
             )
+    if process.urls:
+        yield from _metadata_port(process)
+
+
+_METADATA_PORTS = {"http": 8080, "https": 8080, "etcd": 2379}
+
+
+def _metadata_port(process: Process) -> Iterator[Problem]:
+    """The port of a metadata server at which another service listens, first of all the master itself."""
+    scheme = scheme_of(process.text("metadata_server") or "") or ""
+    own = _METADATA_PORTS.get(scheme)
+    if own is None:
+        return
+    masters = [endpoint for name, endpoint in process.endpoints if name == "master_server_address"]
+    direct = scheme_of(process.text("master_server_address") or "") is None
+    for name, endpoint in process.endpoints:
+        if name != "metadata_server" or endpoint.port in (own, None):
+            continue
+        is_master = endpoint.port == 50051 or (direct and endpoint in masters)
+        service = "the master itself" if is_master else _SERVICES.get(endpoint.port or 0)
+        if service:
+            message = f"port {endpoint.port} is where {service} listens, not a metadata server."
+            path = "/metadata" if own == 8080 else ""
+            url = f"{scheme}://{Endpoint(endpoint.host, own)}{path}"
+            yield Problem((name,), message, f"write the port of the metadata server, such as {shown(url)}.")
 
 
 _SERVICES = {
