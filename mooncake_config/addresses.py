@@ -267,50 +267,139 @@ _PLAIN = re.compile(r"(?P<first>[1-9][0-9]{0,2})(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-
 _ORDINARY_OCTETS = frozenset(map(str, range(1, 224))) - {"127", "169", "172"}
 
 
-# Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown.
+# Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown. What a
+# fix tells to write is taken by the parser that refused, or it is called an example.
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The field that refuses: the pattern of what it takes, and an example."""
+
+    pattern: str
+    example: str
+
+    def takes(self, text: str) -> bool:
+        return re.match(self.pattern, text) is not None
+
+    def first(self, *texts: str) -> str | None:
+        """The first text that the field takes."""
+        return next(filter(self.takes, texts), None)
+
+    def way(self, *texts: str) -> str:
+        """What to write: the first text that is taken, else the example, as one."""
+        found = self.first(*texts)
+        return f"write {shown(found)}." if found else f"write the address alone, for example {self.example}."
+
+
+_MASTER = _Asked(MASTER_PATTERN, MASTER_EXAMPLE)
+_METADATA = _Asked(METADATA_PATTERN, METADATA_EXAMPLE)
+_HOSTNAME = _Asked(HOSTNAME_PATTERN, HOSTNAME_EXAMPLE)
+_ASSIGNMENT = r"(?:(?:export|set|env)\s+)?[A-Za-z_][A-Za-z0-9_]*=(?P<value>.*)"
+_HALF_SCHEME = r"(?P<scheme>https?|etcd|redis|k8s)(?::?/+|:(?=[A-Za-z0-9.-]+:))(?P<rest>.*)"
+
+
+def _refuse_wrapping(said: str, asked: _Asked) -> None:
+    """An assignment instead of its value, and a scheme that lacks a sign, or has one too many."""
+    assignment = re.fullmatch(_ASSIGNMENT, said)
+    if assignment:
+        message = f"{shown(said)} is a whole assignment, and the value is what stands behind its equals sign."
+        raise Malformed("address-form", message, asked.way(assignment["value"].strip("\"'")))
+    half = None if "://" in said else re.fullmatch(_HALF_SCHEME, said)
+    if half and not said.partition(":")[2].isdigit():
+        meant = f"{half['scheme']}://{half['rest'].lstrip('/')}"
+        message = f"{shown(said)} has no :// behind its scheme, so it is none."
+        bare = half["rest"].partition("/")[0]
+        raise Malformed("address-form", message, asked.way(meant, bare, f"{meant.rstrip('/')}/metadata"))
 
 
 def _why_not_master(text: str) -> Malformed:
-    refuse_damage(text, MASTER_EXAMPLE)
+    refuse_damage(text, MASTER_EXAMPLE, parse_master)
     said = masked(text)
+    if _is_p2p(said):
+        message = f"{shown(said)} is a way to do without a metadata server; the master is an address."
+        fix = f"write host:port of the master, for example {MASTER_EXAMPLE}; {P2P} is a value of metadata_server."
+        return Malformed("address-form", message, fix)
+    _refuse_wrapping(said, _MASTER)
     scheme, separator, rest = said.partition("://")
     if separator:
         return _why_not_ha_master(said, scheme, rest)
-    _refuse_several(said)
+    _refuse_several(said, _MASTER)
     return _why_not_endpoint(said, MASTER_EXAMPLE)
 
 
-def _refuse_several(said: str) -> None:
+def _is_p2p(said: str) -> bool:
+    """Whether a text is P2PHANDSHAKE with a slip, or short for it."""
+    letters = re.sub(r"[\s_-]", "", said.lower())
+    if letters in ("p2p", P2P.lower()):
+        return True
+    if not letters.isalnum() or not 8 < len(letters) < 20:
+        return False
+    from difflib import SequenceMatcher  # only a mistake needs it
+
+    return SequenceMatcher(None, letters, P2P.lower()).ratio() > 0.8
+
+
+def _refuse_several(said: str, asked: _Asked) -> None:
     """Blanks, commas and semicolons: mostly two addresses in one."""
     for separator, name in ((" ", "a blank"), (",", "a comma"), (";", "a semicolon")):
         if separator in said:
-            first = next((part for part in re.split(r"[ ,;]+", said) if part), "")
-            raise Malformed(
-                "several-addresses",
-                f"{shown(said)} holds {name}; one address has none, and only one is taken.",
-                f"keep one, such as {shown(first) or MASTER_EXAMPLE}.",
-            )
+            message = f"{shown(said)} holds {name}; one address has none, and only one is taken."
+            raise Malformed("several-addresses", message, _way_out_of_several(said, asked))
+
+
+def _way_out_of_several(said: str, asked: _Asked) -> str:
+    tight = re.sub(r"\s*([:/])\s*", r"\1", said)
+    if asked.takes(tight):
+        return f"write it without blanks: {shown(tight)}."
+    parts = [part for part in re.split(r"[ ,;]+", said) if part]
+    cluster = f"etcd://{';'.join(parts)}"
+    if asked.takes(cluster) and len(parts) > 1 and (";" in said or all(part.endswith(":2379") for part in parts)):
+        return f"write {shown(cluster)} if these are the endpoints of etcd; else keep one."
+    port = next((part.rpartition(":")[2] for part in parts if re.fullmatch(_ENDPOINT, part)), "")
+    first = next((one for part in parts if (one := asked.first(part, f"{part}:{port}"))), None)
+    return f"keep one, such as {shown(first)}." if first else f"write one address, for example {asked.example}."
 
 
 def _why_not_ha_master(said: str, scheme: str, rest: str) -> Malformed:
     lower = scheme.lower()
     if lower in ("etcd", "redis", "k8s") and scheme != lower:
         message = f"{shown(said)} has the scheme {shown(scheme)}, which Mooncake knows in lower case only."
-        return Malformed("unknown-scheme", message, f"write {shown(f'{lower}://{rest}')}.")
+        way = _MASTER.first(f"{lower}://{rest}")
+        fix = f"write {shown(way)}." if way else f"write {lower} in lower case, for example etcd://10.0.0.5:2379."
+        return Malformed("unknown-scheme", message, fix)
     if scheme == "etcd":
         return _why_not_etcd(said, rest)
     if scheme == "redis":
-        fix = "write one endpoint and nothing behind it: redis://10.0.0.5:6379; a password goes into MC_REDIS_PASSWORD."
+        fix = (
+            "write one endpoint and nothing behind it, for example redis://10.0.0.5:6379; "
+            "a password goes into MC_REDIS_PASSWORD."
+        )
         return Malformed("address-form", f"{shown(said)} is not a Redis endpoint that Mooncake takes.", fix)
     if scheme == "k8s":
         fix = "write k8s://LEASE or k8s://NAMESPACE/LEASE, in lower-case letters, digits, '.' and '-'."
         return Malformed("address-form", f"{shown(said)} is not a Kubernetes lease that Mooncake takes.", fix)
-    bare = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    bare = _host_port_of(rest)
+    if lower in ("rediss", "etcds", "kubernetes"):
+        known = {"rediss": "redis", "etcds": "etcd", "kubernetes": "k8s"}[lower]
+        message = f"{shown(said)} has the scheme {shown(scheme)}, which Mooncake does not know."
+        example = {"redis": "redis://10.0.0.5:6379", "etcd": "etcd://10.0.0.5:2379", "k8s": "k8s://mooncake-master"}[
+            known
+        ]
+        return Malformed(
+            "unknown-scheme", message, _Asked(MASTER_PATTERN, example).way(f"{known}://{rest}", f"{known}://{bare}")
+        )
+    found = _MASTER.first(bare)
+    way = f"write {shown(found)} (host:port)" if found else f"write host:port, for example {MASTER_EXAMPLE}"
     return Malformed(
         "unknown-scheme",
         f"{shown(said)} has the scheme {_scheme_shown(scheme)}; the master is spoken to without one.",
-        f"write {shown(bare) or MASTER_EXAMPLE} (host:port), or etcd://host:port for a master in HA mode.",
+        f"{way}, or etcd://host:port for a master in HA mode.",
     )
+
+
+def _host_port_of(rest: str) -> str:
+    """What stands between a scheme and a path, less user and password."""
+    return re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
 
 
 def _scheme_shown(scheme: str) -> str:
@@ -319,14 +408,15 @@ def _scheme_shown(scheme: str) -> str:
 
 def _why_not_etcd(said: str, rest: str) -> Malformed:
     endpoint = next((part for part in rest.split(";") if not re.fullmatch(_ENDPOINT, part)), "")
+    fix = "separate endpoints by semicolons, each host:port, as in etcd://10.0.0.5:2379;10.0.0.6:2379."
     if re.search("[, ]|://", endpoint):
         listed = ";".join(part.rpartition("://")[2] for part in re.split("[;, ]+", rest) if part)
         message = (
             f"{shown(said)} has blanks, commas or schemes between its endpoints; Mooncake splits at semicolons only."
         )
-        return Malformed("several-addresses", message, f"write etcd://{shown(listed)}.")
+        way = _MASTER.first(f"etcd://{listed}")
+        return Malformed("several-addresses", message, f"write {shown(way)}." if way else fix)
     why = _why_not_endpoint(endpoint, "10.0.0.5:2379")
-    fix = "separate endpoints by semicolons, each host:port, as in etcd://10.0.0.5:2379;10.0.0.6:2379."
     return Malformed(why.offence, f"in {shown(said)}: {why.message}", fix)
 
 
@@ -338,12 +428,14 @@ def _why_not_endpoint(said: str, example: str) -> Malformed:
         return _why_not_bare_ipv6(said, usual)
     if not host and (colon or not said):
         message = f"{shown(said) or 'an endpoint'} has no host before the port."
-        return Malformed("missing-host", message, f"write {example}.")
+        return Malformed("missing-host", message, f"write the host before it, for example {example}.")
+    if re.fullmatch(_PORT, said):
+        message = f"{shown(said)} is a port alone, without a host."
+        return Malformed("missing-host", message, f"write the host before it, for example {example}.")
     for mark, what in (("/", "a path"), ("@", "a user or password")):
         if mark in said:
-            return Malformed(
-                "address-form", f"{shown(said)} holds {what}; an address is host:port.", f"write {example}."
-            )
+            message = f"{shown(said)} holds {what}; an address is host:port."
+            return Malformed("address-form", message, _Asked(MASTER_PATTERN, example).way(_host_port_of(said)))
     name = host if said.count(":") == 1 or host.endswith("]") else said
     if not re.fullmatch(_HOST, name):
         return _why_not_host(name, example)
@@ -392,56 +484,71 @@ def _why_not_host_port(said: str, example: str) -> Malformed:
 
 
 def _why_not_metadata(text: str) -> Malformed:
-    refuse_damage(text, METADATA_EXAMPLE)
+    refuse_damage(text, METADATA_EXAMPLE, parse_metadata)
     said = masked(text)
     if said.upper() == P2P:
         message = f"{shown(said)} is taken for etcd, and retried without end: Mooncake knows {P2P} in this case only."
         return Malformed("address-form", message, f"write {P2P}, or leave the field out: it is the default.")
+    if _is_p2p(said):
+        message = f"{shown(said)} is taken for etcd, and retried without end: Mooncake knows {P2P} alone."
+        return Malformed("address-form", message, f"write {P2P}, or leave the field out: it is the default.")
+    _refuse_wrapping(said, _METADATA)
     scheme, separator, rest = said.partition("://")
     if not separator:
-        _refuse_several(said)
-        bare = shown(said.partition("/")[0].rpartition("@")[2]) or "10.0.0.5:8080"
-        return Malformed(
-            "missing-scheme",
-            f"{shown(said)} has no scheme, and Mooncake would take it as etcd and retry without end.",
-            f"write http://{bare}/metadata for the master's own metadata server, etcd://{bare} for etcd, or {P2P}.",
-        )
+        return _why_no_scheme(said)
     if scheme == "etcd":
         return _why_not_etcd(said, rest)
     if scheme in ("http", "https", "redis"):
         return _why_not_url(said, scheme, rest)
-    fix = f"use {P2P}, http://host:port/metadata, https:// or etcd://."
-    if scheme.lower() in ("http", "https", "etcd", "redis"):
-        fix = f"write {shown(f'{scheme.lower()}://{rest}')}: schemes are lower case."
+    fix = f"use {P2P}, http://host:port/metadata or etcd://host:port."
+    way = _METADATA.first(f"{scheme.lower()}://{rest}")
+    if way:
+        fix = f"write {shown(way)}: schemes are lower case."
     message = f"{shown(said)} has the scheme {_scheme_shown(scheme)}; Mooncake aborts the process on it (SIGABRT)."
     return Malformed("unknown-scheme", message, fix)
+
+
+def _why_no_scheme(said: str) -> Malformed:
+    _refuse_several(said, _METADATA)
+    bare = _host_port_of(said)
+    by_port = re.fullmatch(_ENDPOINT, bare) is not None
+    http, etcd = (bare, bare) if by_port else (f"{bare}:8080", f"{bare}:2379")
+    fix = f"write {P2P}, or an address with its scheme, for example http://10.0.0.5:8080/metadata."
+    if re.fullmatch(_HOST, bare) or by_port:
+        usual = "" if by_port else " (their usual ports)"
+        fix = (
+            f"write http://{http}/metadata for the master's own metadata server, "
+            f"etcd://{etcd} for etcd{usual}, or {P2P}."
+        )
+    message = f"{shown(said)} has no scheme, and Mooncake would take it as etcd and retry without end."
+    return Malformed("missing-scheme", message, fix)
 
 
 def _why_not_url(said: str, scheme: str, rest: str) -> Malformed:
     """Why an HTTP or Redis URL cannot be taken."""
     example = f"{scheme}://10.0.0.5:6379" if scheme == "redis" else f"{scheme}://10.0.0.5:8080/metadata"
-    _refuse_several(said)
+    _refuse_several(said, _METADATA)
     userinfo, at, endpoint = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
     if not re.fullmatch(_AUTHORITY, endpoint):
         why = _why_not_host_port(endpoint, "10.0.0.5:8080")
-        return Malformed(why.offence, f"in {shown(said)}: {why.message}", f"write {example}.")
+        return Malformed(why.offence, f"in {shown(said)}: {why.message}", f"correct it; the form is that of {example}.")
     if re.match(METADATA_PATTERN, said) or not re.fullmatch(_USERINFO, userinfo + at):
         message = f"the user or password in {shown(said)} holds a character that means something else in a URL."
         return Malformed("address-form", message, "write it as %XX: %24 for $, %22 for a quote, %2F for a slash.")
     behind = rest[len(userinfo + at + endpoint) :]
     message = f"{shown(said)} goes on with {shown(behind)} behind the host, which Mooncake cannot take."
-    return Malformed("address-form", message, f"write {example}.")
+    return Malformed("address-form", message, f"take that away; the form is that of {example}.")
 
 
 def _why_not_hostname(text: str) -> Malformed:
-    refuse_damage(text, HOSTNAME_EXAMPLE)
+    refuse_damage(text, HOSTNAME_EXAMPLE, parse_hostname)
     said = masked(text)
+    _refuse_wrapping(said, _HOSTNAME)
     scheme, separator, rest = said.partition("://")
     if separator:
-        bare = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
         message = f"{shown(said)} has the scheme {_scheme_shown(scheme)}; a hostname has none."
-        return Malformed("unknown-scheme", message, f"write {shown(bare) or HOSTNAME_EXAMPLE}.")
-    _refuse_several(said)
+        return Malformed("unknown-scheme", message, _HOSTNAME.way(_host_port_of(rest)))
+    _refuse_several(said, _HOSTNAME)
     why = _why_not_host_port(said, f"{HOSTNAME_EXAMPLE}:12345")
     fix = f"write this node's address on the data network, such as {HOSTNAME_EXAMPLE}."
     return Malformed(why.offence, why.message, fix)

@@ -6,7 +6,7 @@ A value parser asks here only after its own grammar has refused the text, to tel
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from mooncake_config.display import shown, shown_part
@@ -70,10 +70,16 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def refuse_damage(text: str, example: str) -> None:
-    """Raises :class:`Malformed` when the text shows a known kind of damage; else does nothing."""
-    for look in (_characters, _nothing, _unexpanded, _placeholder, _quotes, _comment):
+def refuse_damage(text: str, example: str, parse: Callable[[str], object]) -> None:
+    """Raises :class:`Malformed` when the text shows a known kind of damage; else does nothing.
+
+    Args:
+        parse: the parser that asks. What is left without the damage is offered only where it is taken.
+    """
+    for look in (_characters, _nothing, _unexpanded, _placeholder):
         look(text, example)
+    for peel in (_quotes, _comment):
+        peel(text, example, parse)
 
 
 def _characters(text: str, example: str) -> None:
@@ -133,22 +139,31 @@ def _placeholder(text: str, example: str) -> None:
         )
 
 
-def _quotes(text: str, example: str) -> None:
+def _left(bare: str, text: str, example: str, parse: Callable[[str], object]) -> str:
+    """What is left of a text, with a colon before it where it is a value, else an example."""
+    try:
+        parse(bare)
+    except Malformed:
+        return f", for example {example}"
+    return f": {shown_part(bare, text)}" if bare else f", for example {example}"
+
+
+def _quotes(text: str, example: str, parse: Callable[[str], object]) -> None:
     if text and (text[0] in _QUOTES or text[-1] in _QUOTES):
         bare = text.strip(_QUOTES)
         raise Malformed(
             "stray-quotes",
             f"{shown(text)} has quotes in it: an env file, a Dockerfile or one pair of quotes too many kept them.",
-            f"write the value without them: {shown_part(bare, text) if bare else example}.",
+            f"write the value without them{_left(bare, text, example, parse)}.",
         )
 
 
-def _comment(text: str, example: str) -> None:
+def _comment(text: str, example: str, parse: Callable[[str], object]) -> None:
     value, mark, _ = text.partition("#")
     if mark and value != value.rstrip():
         bare = value.strip()
         raise Malformed(
             "kept-comment",
             f"{shown(text)} holds a comment as part of the value: env files of Docker and Kubernetes keep it.",
-            f"move the comment to a line of its own and leave {shown_part(bare, text) if bare else example}.",
+            f"move the comment to a line of its own and leave the value{_left(bare, text, example, parse)}.",
         )

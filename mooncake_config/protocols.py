@@ -65,7 +65,7 @@ def parse_protocol(raw: object) -> str:
     text = text_of(raw, "rdma")
     if text.isascii() and text.lower() in PROTOCOLS:
         return text.lower()
-    refuse_damage(text, "rdma")
+    refuse_damage(text, "rdma", parse_protocol)
     near = _OTHER_WORDS.get(text.lower()) or nearest(text, PROTOCOLS)
     meant = f"did you mean {near}? Known are" if near else "write one of"
     raise Malformed(
@@ -84,7 +84,7 @@ def parse_device_name(raw: object) -> str:
     text = text_of(raw, "mlx5_0")
     if not text or re.match(DEVICE_PATTERN, text):
         return text
-    refuse_damage(text, "mlx5_0")
+    refuse_damage(text, "mlx5_0", parse_device_name)
     if any(bracket in text for bracket in "{}[]"):
         raise Malformed(
             "device-form",

@@ -101,7 +101,9 @@ def _parse_text(text: str) -> int:
     raise Malformed(
         "fraction-of-a-byte",
         f"{text} is {below} bytes and a fraction of one.",
-        f"write whole bytes or a smaller unit: {format_size(below)} is the next below.",
+        f"write whole bytes or a smaller unit: {format_size(below)} is the next below."
+        if below
+        else f'write a whole number of bytes, for example "{EXAMPLE}".',
     )
 
 
@@ -133,7 +135,7 @@ def _negative(raw: object) -> Malformed:
     return Malformed(
         "negative-size",
         f"{shown(raw)} is negative; no size is.",
-        f'write a size of 0 or more, such as "{EXAMPLE}"; leave the field out for its default.',
+        f'write a size such as "{EXAMPLE}"; leave the field out for its default.',
     )
 
 
@@ -157,7 +159,7 @@ _TELLS: tuple[tuple[str, str, str], ...] = (
 def _why_unreadable(text: str) -> Malformed:
     if re.match(r"[-−–] *[0-9.]", text):
         return _negative(text)
-    refuse_damage(text, EXAMPLE)
+    refuse_damage(text, EXAMPLE, parse_size)
     odd = next((c for c in text if c.isdigit() and not c.isascii()), None)
     if odd is not None:
         why, way = f"holds the digit {odd} (U+{ord(odd):04X}), which is not ASCII", "write the digits 0 to 9"

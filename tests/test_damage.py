@@ -18,8 +18,14 @@ from mooncake_config.findings import Malformed
 
 
 def look(text: object) -> None:
-    """Looks at a text as the parser of an address does, whose example is 10.0.0.5."""
-    refuse_damage(str(text), "10.0.0.5")
+    """Looks at a text as the parser of an address does, which takes 10.0.0.5 and other texts without an x."""
+    refuse_damage(str(text), "10.0.0.5", without_x)
+
+
+def without_x(text: str) -> None:
+    """Refuses a text with an x."""
+    if "x" in text:
+        raise Malformed("address-form", f"{text} has an x.", "leave it out.")
 
 
 KEPT = "single quotes, a JSON file or an env file keep a shell from expanding it"
@@ -27,6 +33,7 @@ EXPANDED = "put the value itself there, such as 10.0.0.5, or use double quotes s
 QUOTED = "has quotes in it: an env file, a Dockerfile or one pair of quotes too many kept them."
 ANEW = "write the value anew by hand, such as 10.0.0.5; copying it brings the character along."
 OWN = "replace it, angle brackets included, with your own value, such as 10.0.0.5."
+OWN_LINE = "move the comment to a line of its own and leave the value"
 COMMENT = "holds a comment as part of the value: env files of Docker and Kubernetes keep it."
 
 
@@ -57,9 +64,11 @@ COMMENT = "holds a comment as part of the value: env files of Docker and Kuberne
         ('"10.0.0.5"', "stray-quotes", QUOTED, "write the value without them: 10.0.0.5."),
         ("10.0.0.5'", "stray-quotes", QUOTED, "write the value without them: 10.0.0.5."),
         ("“10.0.0.5”", "stray-quotes", QUOTED, "write the value without them: 10.0.0.5."),
-        ("''", "stray-quotes", QUOTED, "write the value without them: 10.0.0.5."),
-        ("10.0.0.5 # head", "kept-comment", COMMENT, "move the comment to a line of its own and leave 10.0.0.5."),
-        (" # head", "kept-comment", COMMENT, "move the comment to a line of its own and leave 10.0.0.5."),
+        ("''", "stray-quotes", QUOTED, "write the value without them, for example 10.0.0.5."),
+        ("'x'", "stray-quotes", QUOTED, "write the value without them, for example 10.0.0.5."),
+        ("x # head", "kept-comment", COMMENT, f"{OWN_LINE}, for example 10.0.0.5."),
+        ("10.0.0.5 # head", "kept-comment", COMMENT, f"{OWN_LINE}: 10.0.0.5."),
+        (" # head", "kept-comment", COMMENT, f"{OWN_LINE}, for example 10.0.0.5."),
         ("10.0.0.5\x00x", "control-character", r"holds the invisible character \x00 (U+0000).", ANEW),
         ("10.0.0\u200b.5", "control-character", r"holds the invisible character \u200b (U+200B).", ANEW),
         ("10.0.0.5\u00a0x", "control-character", r"holds the invisible character \xa0 (U+00A0).", ANEW),

@@ -161,7 +161,7 @@ def test_unreadable(text: str, why: str, way: str) -> None:
     assert refused(parse_size, text) == ("unreadable-size", f"{text} {why}.", f'{way}, for example "8gb".')
 
 
-WITHOUT = 'write a size of 0 or more, such as "8gb"; leave the field out for its default.'
+WITHOUT = 'write a size such as "8gb"; leave the field out for its default.'
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ WITHOUT = 'write a size of 0 or more, such as "8gb"; leave the field out for its
             "8gb # per node",
             "kept-comment",
             "8gb # per node holds a comment as part of the value: env files of Docker and Kubernetes keep it.",
-            "move the comment to a line of its own and leave 8gb.",
+            "move the comment to a line of its own and leave the value: 8gb.",
         ),
         (
             '"8gb"',
