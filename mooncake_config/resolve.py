@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mooncake_config.display import shown
 from mooncake_config.findings import ConfigError, Fault, Finding, Malformed, Severity
-from mooncake_config.init_kwargs import InitKwargs, Reading, read_init_kwargs
+from mooncake_config.init_kwargs import InitKwargs, read_init_kwargs
 from mooncake_config.process import Backend, Process, Value, fingerprint, setup_kwargs
 from mooncake_config.provenance import Ledger, Origin, stack
 from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
@@ -203,6 +203,3 @@ def _empty_claims(ledger: Ledger) -> Iterator[Fault]:
         instead = f"; {shown(in_force.raw) or 'the default'} from {in_force.origin} is in force" if in_force else ""
         fix = f"give it a value, or take it out if that is meant{instead}."
         yield Fault("empty-claim", (name,), claim.origin, message, fix)
-
-
-__all__ = ["Reading", "Resolution", "resolve_process", "resolve_store_config"]
