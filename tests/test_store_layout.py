@@ -53,7 +53,7 @@ def test_rollout() -> None:
         ([1, None], ("ndarray", "int64", "")),
         ([0.5, 1.0], ("ndarray", "float64", "")),
         ([True, False], ("ndarray", "bool", "")),
-        (["a", None], ("utf8_ragged", None, "")),
+        (["a", None], ("msgpack_ragged", None, "")),
         ([b"a"], ("bytes_ragged", None, "")),
         ([{"a": 1}, None], ("msgpack_ragged", None, "")),
         ([1, 0.5], ("msgpack_ragged", None, "")),

@@ -34,6 +34,9 @@ OWN = "mooncake_config"
 INLINE_CHARACTERS = 512
 """What a value may take as JSON and still travel inside of the ref."""
 
+MANY_CHARACTERS = 16 * 1024 * 1024
+"""Characters of a column of texts from which msgpack may exceed what Mooncake reads back of it (100 MiB)."""
+
 MAIN_STAGE = "rows"
 PACKED_STAGE = "packed"
 PACKED = "packed"
@@ -252,7 +255,9 @@ _NUMBERS: dict[type, Schema] = {float: ("ndarray", {"dtype": "float64"}), bool: 
 
 
 def _texts(name: str, value: list[Any]) -> Column:
-    return Column(value, ("utf8_ragged", {}))
+    # As msgpack they are encoded and decoded five times as fast as in the codec for texts (0.3.13.post1).
+    characters = sum(map(len, filter(None, value)))
+    return Column(value, ("msgpack_ragged" if characters <= MANY_CHARACTERS else "utf8_ragged", {}))
 
 
 def _byte_rows(name: str, value: list[Any]) -> Column:
@@ -351,10 +356,8 @@ def _rows_column(rows: Rows) -> Column | None:
 
 
 def _ragged(rows: list[Any], dtype: np.dtype[Any], mark: str = "") -> Column:
-    # An array of objects made here: assigning a list to one would look into rows of equal length.
-    values = np.empty(len(rows), dtype=object)
-    for index, row in enumerate(rows):
-        values[index] = row
+    # np.array(rows, dtype=object) would look into rows of equal length.
+    values = np.fromiter(rows, dtype=object, count=len(rows))
     return Column(values, ("typed_ragged", {"dtype": dtype.str}), mark)
 
 
@@ -429,9 +432,11 @@ def pool_backed(native: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
     """
     for value in native.values():
         arrays = [value] if isinstance(value, np.ndarray) else value if isinstance(value, list) else ()
-        used = next((item for item in arrays if isinstance(item, np.ndarray)), None)
+        used = next((item for item in arrays if item is not None), None)
+        if not isinstance(used, np.ndarray):
+            continue
         owner = getattr(value, "_mooncake_pool_owner", None) or getattr(used, "_mooncake_pool_owner", None)
-        if owner is not None and used is not None:
+        if owner is not None:
             while isinstance(used.base, np.ndarray):
                 used = used.base
             yield owner, used.base

@@ -157,10 +157,10 @@ def cast(name: str, array: Array, dtype: str | np.dtype[Any] | None) -> Array:
 
 def _number_rows(name: str, value: Any, spec: ValueSpec) -> Rows:
     given = _row_list(name, value, spec)
-    if any(map(is_tensor, given)):
-        return _tensor_rows(name, _tensors(name, given, spec), spec)
     if _are_right(given, spec):
         return Rows(given, [False] * len(given))
+    if any(map(is_tensor, given)):
+        return _tensor_rows(name, _tensors(name, given, spec), spec)
     arrays: list[Array | None] = []
     for row, item in enumerate(given):
         if not (item is None or isinstance(item, (list, tuple, np.ndarray))):
