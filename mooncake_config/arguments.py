@@ -14,6 +14,7 @@ from mooncake_config.display import shown
 from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.init_kwargs import JsonObject, decode_json
+from mooncake_config.json_damage import EXAMPLE
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 
@@ -22,6 +23,25 @@ REPLICA_FLAG = "--mooncake-replica-num"
 RUNTIME_ENV_FLAG = "--runtime-env-json"
 _JOB_FLAGS = (BACKEND_FLAG, INIT_KWARGS_FLAG, REPLICA_FLAG)
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash")
+_SCRIPTS_DEEP = 3
+"""How many scripts inside scripts are read."""
+_BETWEEN_COMMANDS = ";&|()\n"
+_BEFORE_PROGRAM = ("--", "env", "export", "exec", "nohup", "sudo", "time")
+_OPTIONS_WITH_VALUE = ("-u", "-g", "-C", "--unset", "--user", "--group", "--chdir")
+"""Options of env and sudo whose value is the next word."""
+_CARRIERS = {
+    **dict.fromkeys(("srun", "sbatch"), ("--export",)),
+    **dict.fromkeys(("docker", "podman", "nerdctl"), ("-e", "--env")),
+    **dict.fromkeys(("apptainer", "singularity"), ("--env",)),
+    **dict.fromkeys(("mpirun", "mpiexec"), ("-x",)),
+}
+"""Launchers that set variables by an option, and its spellings."""
+_DASHED = re.compile("[-\u2010-\u2015\u2212]")
+"""The hyphen, and the dashes that word processors and chats make of it."""
+_SHORTEST_ABBREVIATION = len("--mooncake-") + 1
+_RUNTIME_ENV_EXAMPLE = '{"env_vars": {"MOONCAKE_MASTER": "host:port"}}'
+_NAMES_OF_ENV_VARS = ("envvars", "envvar", "env", "environment", "environmentvariables")
 
 
 class WrongUse(Exception):
@@ -97,54 +117,184 @@ def get_mooncake_object_store_args(
 class PastedCommand:
     """What a training command says to us: our flags (absent: not given), and variables it sets, with their spots.
 
-    ``faults``: a ``--runtime-env-json`` that cannot be read.
+    Attributes:
+        faults: what in it cannot be read, or is not read by whom it is meant for.
+        submits: whether it is a ``ray job submit``, whose shell's variables reach no process of the job.
+        for_driver: names of the variables that its entrypoint sets, which reach the driver alone.
     """
 
     flags: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     spots: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+    submits: bool = False
+    for_driver: frozenset[str] = frozenset()
 
 
 def read_pasted_command(words: Sequence[str]) -> PastedCommand:
     """Reads our flags and variables out of a training command; the rest is left alone.
 
-    Both spellings of a flag, ``--flag value`` and ``--flag=value``, count, the last one wins. Variables come from
-    leading ``NAME=value`` words and from ``env_vars`` of ``--runtime-env-json``, which win over the former.
+    Both spellings of a flag, ``--flag value`` and ``--flag=value``, count, the last one wins; so does an abbreviation
+    that argparse would take. The script of a ``bash -c`` is read as the shell splits it. Variables come from
+    ``NAME=value`` words before a program, from the options of launchers that set some, and from ``env_vars`` of
+    ``--runtime-env-json``, which win over the others.
 
     Raises:
         WrongUse: a flag of ours without its value.
     """
-    flags = dict(_flag_values(words, _JOB_FLAGS))
-    leading = dict(_leading_assignments(words))
-    runtime_env = dict(_flag_values(words, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG)
-    env_vars, faults = _env_vars(runtime_env) if runtime_env is not None else ({}, ())
-    spots = {name: f"{RUNTIME_ENV_FLAG} {name}" for name in env_vars}
-    return PastedCommand(flags, {**leading, **env_vars}, spots, faults)
+    faults: list[Fault] = []
+    spelt = list(_spelt_out(words, faults, _SCRIPTS_DEEP))
+    flags = dict(_flag_values(spelt, _JOB_FLAGS))
+    outside = {**dict(_leading_assignments(spelt)), **dict(_carried_assignments(spelt))}
+    runtime_env = dict(_flag_values(spelt, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG)
+    env_vars, env_faults = _env_vars(runtime_env) if runtime_env is not None else ({}, ())
+    entrypoint = _entrypoint(spelt)
+    return PastedCommand(
+        flags,
+        {**outside, **env_vars},
+        {name: f"{RUNTIME_ENV_FLAG} {name}" for name in env_vars},
+        (*faults, *_odd_flags(spelt), *env_faults),
+        # A file may hold env_vars too, and files are not read here.
+        submits=entrypoint is not None and "--runtime-env" not in [word.partition("=")[0] for word in spelt],
+        for_driver=frozenset(name for name, _ in _leading_assignments(entrypoint or ())),
+    )
+
+
+def _spelt_out(words: Sequence[str], faults: list[Fault], depth: int) -> Iterator[str]:
+    """The words, those of a script that stands in one of them each on its own."""
+    if len(words) == 1 and depth and re.search(r"\s", words[0].strip()):
+        yield from _script_words(words[0], faults, depth)
+        return
+    state = ""
+    for word in words:
+        if state == "script" and depth:
+            yield ";"  # a command begins here
+            yield from _script_words(word, faults, depth)
+            state = ""
+        else:
+            yield word
+            state = _state_after(word, state)
+
+
+def _state_after(word: str, state: str) -> str:
+    """What the next word is: behind a shell an option of it, the ``value`` of one, or its ``script``."""
+    if word.rpartition("/")[2] in _SHELLS:
+        return "shell"
+    if state == "value":
+        return "shell"
+    if state == "shell" and word[:1] in ("-", "+"):
+        long = word.startswith("--")
+        return "script" if not long and "c" in word else "value" if not long and word.endswith("o") else "shell"
+    return ""
+
+
+def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
+    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=_BETWEEN_COMMANDS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        message = f"a quotation in {shown(text)} is not closed, so no shell can run it and nothing of it is read here."
+        fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
+        faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
+        return
+    yield from words if len(words) == 1 else _spelt_out(words, faults, depth - 1)
+
+
+_PASTED = Origin(Source.CLI, "pasted command")
+
+
+def _entrypoint(words: Sequence[str]) -> Sequence[str] | None:
+    """What a ``ray job submit`` runs; None where the command is none."""
+    for at in range(len(words) - 2):
+        if words[at].rpartition("/")[2] == "ray" and tuple(words[at + 1 : at + 3]) == ("job", "submit"):
+            rest = words[at + 3 :]
+            return rest[rest.index("--") + 1 :] if "--" in rest else ()
+    return None
 
 
 def _flag_values(words: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
     for position, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if name not in wanted:
+        flag = _full_flag(name)
+        if flag not in wanted:
             continue
         if equals:
-            yield name, value
+            yield flag, value
         elif position + 1 < len(words) and not words[position + 1].startswith("--"):
-            yield name, words[position + 1]
+            yield flag, words[position + 1]
         else:
-            raise WrongUse(f"{name} in the pasted command has no value")
+            raise WrongUse(f"{flag} in the pasted command has no value")
+
+
+def _full_flag(name: str) -> str:
+    """The flag that argparse takes an abbreviation for; any other word as it is."""
+    if len(name) < _SHORTEST_ABBREVIATION or not name.startswith("--"):
+        return name
+    meant = [flag for flag in _JOB_FLAGS if flag.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def _odd_flags(words: Sequence[str]) -> Iterator[Fault]:
+    """Words that are probably a flag of ours and are not spelt like it."""
+    for name in dict.fromkeys(word.partition("=")[0] for word in words):
+        flag = _full_flag(name)
+        if flag != name:
+            message = f"{shown(name)} is read as {flag}, of which it is an abbreviation; a newer flag may take it over."
+            yield Fault("abbreviated-flag", (), Origin(Source.CLI, flag), message, f"write {flag}.")
+            continue
+        meant = _meant_flag(name)
+        if meant:
+            message = f"{shown(name)} is no flag, and what is written behind it is not read; {meant} is one."
+            yield Fault("misspelt-flag", (), Origin(Source.CLI, meant), message, f"write {meant}.")
+
+
+def _meant_flag(name: str) -> str | None:
+    known = {flag.strip("-"): flag for flag in (*_JOB_FLAGS, RUNTIME_ENV_FLAG)}
+    if name in known.values() or not _DASHED.match(name):
+        return None
+    plain = re.sub(r"[\W_]+", "-", name.lower()).strip("-")
+    if plain in known or not re.search("cake|object-store|store-init", plain):
+        return known.get(plain)
+    from difflib import get_close_matches  # only a mistake needs it
+
+    close = get_close_matches(plain, known, n=1, cutoff=0.85)
+    return known[close[0]] if close else None
 
 
 def _leading_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """``NAME=value`` words before a program: at the start, behind ``env``, and behind a submission's own ``--``."""
-    at_start = True
+    """``NAME=value`` words before a program: at the start, behind ``env`` and the like, behind what ends a command."""
+    at_start, behind_prefix, skipped = True, False, False
     for word in words:
-        if at_start and _ASSIGNMENT.match(word):
+        if skipped:
+            skipped = False
+        elif at_start and _ASSIGNMENT.match(word):
             name, _, value = word.partition("=")
             yield name, value
+        elif behind_prefix and word.startswith("-") and word != "--":
+            skipped = word in _OPTIONS_WITH_VALUE
         else:
-            at_start = word in ("--", "env", "export", "exec", "nohup", "sudo")
+            behind_prefix = word in _BEFORE_PROGRAM
+            at_start = behind_prefix or not word.strip(_BETWEEN_COMMANDS)
+
+
+def _carried_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Variables that a launcher sets by its options: ``srun --export=ALL,NAME=value``, ``docker run -e NAME=value``."""
+    options: tuple[str, ...] = ()
+    for word, following in zip(words, (*words, "")[1:], strict=True):
+        options = _CARRIERS.get(word.rpartition("/")[2], options)
+        name, equals, value = word.partition("=")
+        if name in options:
+            yield from _assignments(value if equals else following)
+
+
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    parts = text.split(",")
+    several = all(_ASSIGNMENT.match(part) or part in ("ALL", "NONE", "NIL") for part in parts)
+    for part in parts if several else [text]:
+        if _ASSIGNMENT.match(part):
+            name, _, value = part.partition("=")
+            yield name, value
 
 
 def _env_vars(text: str) -> tuple[dict[str, str], tuple[Fault, ...]]:
@@ -154,13 +304,40 @@ def _env_vars(text: str) -> tuple[dict[str, str], tuple[Fault, ...]]:
     try:
         value = decode_json(text)
     except Malformed as refusal:
-        return {}, (Fault(refusal.offence, (), origin, refusal.message, refusal.fix),)
-    env_vars = value.get("env_vars", JsonObject([])) if isinstance(value, JsonObject) else value
+        about_kwargs = EXAMPLE in refusal.fix or "@" in refusal.fix
+        fix = f"write an object in single quotes, such as '{_RUNTIME_ENV_EXAMPLE}'." if about_kwargs else refusal.fix
+        return {}, (Fault(refusal.offence, (), origin, refusal.message, fix),)
+    if not isinstance(value, JsonObject):
+        return {}, (_no_object("the runtime environment", value, origin),)
+    stray = tuple(_stray_keys(value, origin))
+    env_vars = value.get("env_vars")
+    if env_vars is None:
+        return {}, stray
     if not isinstance(env_vars, JsonObject):
-        message = f"{shown(env_vars)} is {kind_of(env_vars)}, where env_vars is an object of texts."
-        return {}, (Fault("not-an-object", (), origin, message, 'write {"env_vars": {"NAME": "value"}}.'),)
+        return {}, (*stray, _no_object("env_vars", env_vars, origin))
     texts = {name: item for name, item in env_vars.items() if isinstance(item, str)}
-    return texts, tuple(_env_var_faults(env_vars, origin))
+    return texts, (*stray, *_env_var_faults(env_vars, origin))
+
+
+def _no_object(name: str, value: object, origin: Origin) -> Fault:
+    what = "null" if value is None else f"{kind_of(value)} ({shown(value)})"
+    return Fault(
+        "not-an-object", (), origin, f"{name} is {what}, and must be an object.", f"write {_RUNTIME_ENV_EXAMPLE}."
+    )
+
+
+def _stray_keys(runtime_env: JsonObject, origin: Origin) -> Iterator[Fault]:
+    """Keys beside ``env_vars`` that were probably meant for it, and a second ``env_vars``."""
+    if "env_vars" in runtime_env.doubled:
+        message = "env_vars stands more than once in the runtime environment, and only the last one counts."
+        yield Fault("doubled-key", (), origin, message, "keep one env_vars, with all variables in it.")
+    for key in runtime_env:
+        if key != "env_vars" and re.sub(r"[\W_]", "", key.lower()) in _NAMES_OF_ENV_VARS:
+            message = f"{shown(key)} is no key of a runtime environment: what is in it reaches nobody."
+            yield Fault("unknown-key", (), origin, message, "write env_vars instead.")
+        elif key.startswith("MOONCAKE_"):
+            message = f"{shown(key)} stands beside env_vars in the runtime environment, where it reaches nobody."
+            yield Fault("unknown-key", (), origin, message, "move it into env_vars.")
 
 
 def _env_var_faults(env_vars: JsonObject, origin: Origin) -> Iterator[Fault]:

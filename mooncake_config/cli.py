@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mooncake_config.arguments import (
     BACKEND_FLAG,
     REPLICA_FLAG,
+    RUNTIME_ENV_FLAG,
     PastedCommand,
     WrongUse,
     add_object_store_arguments,
@@ -41,6 +43,7 @@ from mooncake_config.report import (
 )
 from mooncake_config.resolve import resolve_process
 from mooncake_config.rules import examine, find_rule
+from mooncake_config.settings import FIELDS
 from mooncake_config.sources import Environment, real_environment
 from mooncake_config.topology import Role, Topology
 
@@ -333,7 +336,32 @@ def process_of(options: argparse.Namespace) -> Process:
         environment=_environment(pasted),
         faults=(*pasted.faults, *_assumed_backend(options, pasted)),
     )
-    return process
+    unheard = _submitter_only_variables(process, pasted) if pasted.submits else None
+    return replace(process, faults=(*process.faults, unheard)) if unheard else process
+
+
+def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault | None:
+    """The fields that variables win which a ``ray job submit`` hands to no process like this one."""
+    heard = {*pasted.spots, *(pasted.for_driver if process.role is Role.DRIVER else ())}
+    won = [(spec, spec.wiring.variable, process.winner(spec.name)) for spec in FIELDS if spec.wiring.variable]
+    unheard = {
+        variable: (spec, claim.raw)
+        for spec, variable, claim in won
+        if claim and claim.origin.source is Source.ENV and variable not in heard
+    }
+    if not unheard or process.backend is not Backend.MOONCAKE:
+        return None
+    message = f"ray job submit hands {', '.join(unheard)} to no actor, unless each node had it before Ray started."
+    everywhere = {name: shown(raw) for name, (spec, raw) in unheard.items() if not spec.wiring.node_local}
+    local = [name for name, (spec, _) in unheard.items() if spec.wiring.node_local]
+    ways = []
+    if everywhere:
+        ways.append(f"put {json.dumps({'env_vars': everywhere})} into {RUNTIME_ENV_FLAG}")
+    if local:
+        ways.append(f"export {' and '.join(local)} on each node before Ray starts there")
+    names = tuple(spec.name for spec, _ in unheard.values())
+    origin = Origin(Source.ENV, next(iter(unheard)))
+    return Fault("submitter-only-variable", names, origin, message, f"{'; '.join(ways)}.")
 
 
 def _environment(pasted: PastedCommand) -> Environment:

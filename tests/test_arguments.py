@@ -109,6 +109,114 @@ def test_variables_of_a_pasted_command(command: str, variables: dict[str, str]) 
     assert read_pasted_command(shlex.split(command)).variables == variables
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        """bash -c "A=1 python3 train.py --mooncake-replica-num 2" """,
+        """bash -lc "cd /job && A=1 python3 train.py --mooncake-replica-num 2 2>&1 | tee log" """,
+        """/bin/sh -euxo pipefail -c 'set -e; export A=1; python3 train.py --mooncake-replica-num=2'""",
+        """nohup bash -o pipefail -c 'set -e\nA=1 \\\n python3 train.py \\\n --mooncake-replica-num 2'""",
+        """docker run image bash -c "sh -c 'A=1 python3 train.py --mooncake-replica-num 2'" """,
+        """ray job submit -- bash -c "A=1 python3 train.py --mooncake-replica-num 2" """,
+        """'A=1 python3 train.py --mooncake-replica-num 2'""",
+        "sudo -E A=1 python3 train.py --mooncake-replica-num 2",
+        "sudo -u miles -E A=1 python3 train.py --mooncake-replica-num 2",
+        "env -i A=1 python3 train.py --mooncake-replica-num 2",
+        "env -u B A=1 python3 train.py --mooncake-replica-num 2",
+        "srun --export=ALL,A=1 python3 train.py --mooncake-replica-num 2",
+        "srun -N 2 --export ALL,B=2,A=1 python3 train.py --mooncake-replica-num 2",
+        "docker run -e A=1 image python3 train.py --mooncake-replica-num 2",
+        "podman run --env=A=1 image python3 train.py --mooncake-replica-num 2",
+        "mpirun -n 2 -x A=1 python3 train.py --mooncake-replica-num 2",
+    ],
+)
+def test_wrapped_command(command: str) -> None:
+    """Shells, sudo, env, containers and launchers around a command hide neither its variables nor its flags."""
+    pasted = read_pasted_command(shlex.split(command))
+    assert pasted.variables["A"] == "1"
+    assert (pasted.flags, pasted.faults) == ({"--mooncake-replica-num": "2"}, ())
+
+
+@pytest.mark.parametrize(
+    ("command", "variables"),
+    [
+        ("docker run -e A=1,2 image", {"A": "1,2"}),
+        ("srun --export=NONE,A=1,B=2 x", {"A": "1", "B": "2"}),
+        ("srun --export=ALL x", {}),
+        ("docker run -e A image", {}),
+        ("docker run -e", {}),
+        ("python3 train.py -e A=1 -x B=2", {}),
+        ("bash train.sh -c A=1", {}),
+    ],
+)
+def test_variables_of_launchers(command: str, variables: dict[str, str]) -> None:
+    """Of the options of a launcher those that set a variable are read, and no others."""
+    assert read_pasted_command(shlex.split(command)).variables == variables
+
+
+@pytest.mark.parametrize(
+    "words", [["bash", "-c", "python3 'train.py"], ["python3 train.py --x '{"], ["sh", "-c", "sh -c 'a \"b'"]]
+)
+def test_unreadable_script(words: list[str]) -> None:
+    """A script that no shell could split is told, and never an exception."""
+    assert [fault.offence for fault in read_pasted_command(words).faults] == ["unreadable-script"]
+
+
+@given(st.lists(st.text() | st.sampled_from(["bash", "-c", "env", "--", "docker", "-e", "ray", "job", "submit"])))
+def test_any_command_is_read(words: list[str]) -> None:
+    """Whatever is pasted, it is read, with findings that can be printed."""
+    for fault in read_pasted_command(words).faults:
+        assert (fault.message + fault.fix).isprintable()
+
+
+FLAGS = ("--object-store-backend", "--mooncake-store-init-kwargs", "--mooncake-replica-num")
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_abbreviated_flag(flag: str) -> None:
+    """A beginning that only one flag has is taken for it, as argparse does, and told."""
+    for length in range(12, len(flag)):
+        for command in ([flag[:length], "1"], [f"{flag[:length]}=1"]):
+            pasted = read_pasted_command(["train.py", *command])
+            assert pasted.flags == {flag: "1"}
+            assert [fault.offence for fault in pasted.faults] == ["abbreviated-flag"]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        *((flag.replace("-", "_").replace("__", "--", 1), flag) for flag in FLAGS),
+        *((f"\u2014{flag[2:]}", flag) for flag in FLAGS),
+        *((f"\u2013{flag[1:]}", flag) for flag in FLAGS),
+        *((flag[1:], flag) for flag in FLAGS),
+        *((flag.title(), flag) for flag in FLAGS),
+        *((f"{flag}s", flag) for flag in FLAGS),
+        *((flag[:-3] + flag[-2:], flag) for flag in FLAGS),
+        ("--mooncake-store-kwargs", FLAGS[1]),
+        ("--runtime_env_json", "--runtime-env-json"),
+    ],
+)
+def test_misspelt_flag(word: str, meant: str) -> None:
+    """A word that is nearly a flag of ours is named with the flag, and what stands behind it is not read."""
+    for command in ([word, "{}"], [f"{word}={{}}"]):
+        pasted = read_pasted_command(["train.py", *command])
+        assert (dict(pasted.flags), dict(pasted.variables)) == ({}, {})
+        (fault,) = pasted.faults
+        assert (fault.offence, fault.origin.spot, fault.fix) == ("misspelt-flag", meant, f"write {meant}.")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--mooncake-master-port", "--mooncake", "--object-store-memory", "--runtime-env", "--runtime-env-file"),
+        *("--lr", "-m", "mooncake_store_init_kwargs", "mooncake-replica-num", "--", "-", "train.py", "--store-path"),
+    ],
+)
+def test_other_flags_are_left_alone(word: str) -> None:
+    """Flags that are merely about the same things, and words that are no flags, are no misspelling."""
+    assert read_pasted_command(["train.py", word, "1"]).faults == ()
+
+
 def test_runtime_env_is_the_spot() -> None:
     """A variable of the runtime environment is edited there."""
     pasted = read_pasted_command(["ray", "--runtime-env-json", '{"env_vars": {"A": "1"}}'])
@@ -125,9 +233,26 @@ def test_runtime_env_is_the_spot() -> None:
         ("[1]", "not-an-object"),
         ('{"env_vars": ["A"]}', "not-an-object"),
         ('{"env_vars": {"A": 1}}', "wrong-type"),
+        ("null", "not-an-object"),
+        ('{"env_vars": {"A": "1"}, "env_vars": {"B": "1"}}', "doubled-key"),
+        ('{"env-vars": {"A": "1"}}', "unknown-key"),
+        ('{"envVars": {"A": "1"}}', "unknown-key"),
+        ('{"env": {"A": "1"}}', "unknown-key"),
+        ('{"MOONCAKE_MASTER": "10.0.0.5:50051"}', "unknown-key"),
+        ('{"env_vars": {}, "MOONCAKE_MASTER": "10.0.0.5:50051"}', "unknown-key"),
     ],
 )
 def test_damaged_runtime_env(text: str, offence: str) -> None:
     """A runtime environment that cannot be read is a fault, not an exception."""
     faults = read_pasted_command(["ray", f"--runtime-env-json={text}"]).faults
     assert [(fault.offence, fault.origin.spot) for fault in faults] == [(offence, "--runtime-env-json")]
+    words = faults[0].message + faults[0].fix
+    assert "protocol" not in words
+    assert "@FILE" not in words
+    assert "null is null" not in words
+
+
+@pytest.mark.parametrize("text", ['{"env_vars": null}', '{"working_dir": ".", "pip": [], "env_vars": {}}'])
+def test_sound_runtime_env(text: str) -> None:
+    """Other keys of a runtime environment, and none of ours, are no fault."""
+    assert read_pasted_command(["ray", f"--runtime-env-json={text}"]).faults == ()

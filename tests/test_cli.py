@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -195,7 +196,7 @@ def test_document_is_whole_with_errors(explain: Explain) -> None:
 def test_pasted_command(explain: Explain) -> None:
     """A pasted command gives its flags and variables; everything else in it is left alone."""
     command = (
-        'ray job submit --runtime-env-json {"env_vars":{"MOONCAKE_PROTOCOL":"tcp"}} -- '
+        'ray job submit --runtime-env-json {"env_vars":{"MOONCAKE_PROTOCOL":"tcp","MOONCAKE_MASTER":"10.0.0.5:1"}} -- '
         "python3 train.py --role boss --num-nodes 64 --object-store-backend mooncake --mooncake-replica-num=2"
     )
     document = explain("--", *command.split())
@@ -203,6 +204,46 @@ def test_pasted_command(explain: Explain) -> None:
     assert document["replica_num"] == 2
     assert (document["topology"]["num_nodes"], document["process"]["role"]) == (2, "trainer")
     assert document["findings"] == []
+
+
+RAY_JOB = "ray job submit -- python3 train.py --object-store-backend mooncake"
+MASTER_ENV = """--runtime-env-json '{"env_vars": {"MOONCAKE_MASTER": "10.0.0.5:50051"}}'"""
+
+
+@pytest.mark.parametrize(
+    ("own", "command", "fields"),
+    [
+        ("", RAY_JOB, ["master_server_address"]),
+        ("", f"MOONCAKE_PROTOCOL=tcp {RAY_JOB}", ["master_server_address", "protocol"]),
+        ("", f"MOONCAKE_DEVICE=mlx5_0 {RAY_JOB}", ["master_server_address", "device_name"]),
+        ("", RAY_JOB.replace("python3", "MOONCAKE_PROTOCOL=tcp python3"), ["master_server_address", "protocol"]),
+        ("--role driver", RAY_JOB.replace("python3", "MOONCAKE_MASTER=10.0.0.6:1 python3"), None),
+        ("", RAY_JOB.replace("submit", f"submit {MASTER_ENV}"), None),
+        ("", f'{RAY_JOB} --mooncake-store-init-kwargs \'{{"master_server_address": "10.0.0.5:50051"}}\'', None),
+        ("", RAY_JOB.replace("submit", "submit --runtime-env=env.yaml"), None),
+        ("", RAY_JOB.replace("-- ", ""), ["master_server_address"]),
+        ("", "python3 train.py --object-store-backend mooncake", None),
+        ("", "ray start --head", None),
+    ],
+)
+def test_submitter_only_variable(own: str, command: str, fields: list[str] | None, explain: Explain) -> None:
+    """What only the submitting shell has reaches no actor; it is told where such a variable wins a field."""
+    document = explain(*own.split(), "--", *shlex.split(command))
+    found = [finding for finding in document["findings"] if finding["code"] == "MC132"]
+    assert [finding["fields"] for finding in found] == ([] if fields is None else [fields])
+    assert document["fields"]["master_server_address"]["value"]
+
+
+def test_way_out_of_the_submitting_shell(explain: Explain) -> None:
+    """What all nodes share goes into the runtime environment, masked; what belongs to a node is exported there."""
+    variables = "MOONCAKE_DEVICE=mlx5_0 MOONCAKE_TE_META_DATA_SERVER=http://u:geheim@10.0.0.5:8080/metadata"
+    document = explain("--", *shlex.split(f"{variables} {RAY_JOB}"))
+    (finding,) = (finding for finding in document["findings"] if finding["code"] == "MC132")
+    assert finding["fix"] == (
+        'put {"env_vars": {"MOONCAKE_MASTER": "10.0.0.5:50051", '
+        '"MOONCAKE_TE_META_DATA_SERVER": "http://u:***@10.0.0.5:8080/metadata"}} into --runtime-env-json; '
+        "export MOONCAKE_DEVICE on each node before Ray starts there."
+    )
 
 
 def test_pasted_command_without_backend(explain: Explain) -> None:
@@ -219,6 +260,20 @@ def test_ray_backend_needs_nothing(explain: Explain, monkeypatch: pytest.MonkeyP
     assert document["ok"]
     assert (document["setup"], document["fingerprint"]) == (None, None)
     assert {finding["severity"] for finding in document["findings"]} == {"warning"}
+
+
+def test_healthy_ray_job(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job with Ray's object store is told nothing about ranks, replicas and the node IP, which are Mooncake's."""
+    ray = ("explain", "--object-store-backend", "ray", "--strict", "--format", "json")
+    for words in (
+        (),
+        ("--num-nodes", "2"),
+        ("--num-nodes", "2", "--processes-per-node", "8"),
+        ("--num-nodes", "2", "--processes-per-node", "8", "--local-rank", "8"),
+        ("--trainer-nodes", "1", "--mooncake-replica-num", "2"),
+    ):
+        assert main([*ray, *words]) == 0
+        assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
 def test_env_format(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

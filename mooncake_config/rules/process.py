@@ -171,7 +171,7 @@ def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
         explain --num-nodes 2 --trainer-nodes 2 --mooncake-replica-num 2
     """
     replicas, nodes = process.replica_num, process.topology.trainer_nodes
-    if replicas < 2:
+    if replicas < 2 or process.backend is not Backend.MOONCAKE:
         return
     if nodes is None:
         message = f"whether {replicas} replicas find {replicas} segments is unknown: the number of training nodes is."
@@ -323,7 +323,8 @@ def every_process_contributes(process: Process) -> Iterator[Problem]:
         explain --num-nodes 1 --processes-per-node 8 --local-rank 0
     """
     processes = process.topology.processes_per_node
-    if process.role is Role.TRAINER and process.topology.local_rank is None and processes and processes > 1:
+    unranked = process.role is Role.TRAINER and process.topology.local_rank is None
+    if unranked and processes and processes > 1 and process.backend is Backend.MOONCAKE:
         message = (
             f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
         )
@@ -346,7 +347,7 @@ def rank_outside_the_node(process: Process) -> Iterator[Problem]:
         explain --num-nodes 1 --processes-per-node 8 --local-rank 7
     """
     rank, processes = process.topology.local_rank, process.topology.processes_per_node
-    if rank is not None and processes is not None and rank >= processes:
+    if rank is not None and processes is not None and rank >= processes and process.backend is Backend.MOONCAKE:
         message = f"the local rank is {rank}, and this node has {processes} process{'es' if processes > 1 else ''}."
         fix = f"give the rank on the node, 0 to {processes - 1}; a global rank is not meant."
         yield Problem((), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
@@ -368,7 +369,7 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
     Silent:
         explain --num-nodes 2 --node-ip 10.0.0.7
     """
-    if _is_guess(process) and process.topology.several_nodes is not False:
+    if _is_guess(process) and process.backend is Backend.MOONCAKE and process.topology.several_nodes is not False:
         rivals = shown(", ".join(process.node.rivals), 200)
         why = f"the raylets of this host differ ({rivals})" if rivals else "no Ray runs here to say the node IP"
         message = f"{shown(process.node.address)} is a guess from this host's routes: {why}."
@@ -533,4 +534,72 @@ def assumed_backend() -> None:
         explain --num-nodes 1 -- python3 train.py
     Silent:
         explain --num-nodes 1 -- python3 train.py --object-store-backend mooncake
+    """
+
+
+@reported_by_reading("MC132", Severity.WARNING)
+def submitter_only_variable() -> None:
+    """A variable stands in the shell that submits a Ray job, which hands it to nobody.
+
+    Sees a pasted `ray job submit` where a field is won by a variable of the shell, by NAME=value before the command,
+    or by NAME=value in its entrypoint, which reaches the driver alone. A command with a --runtime-env file is let
+    alone: the file may hold them.
+
+    Why: actors get the variables of the shell that ran `ray start` on their node, and those of the runtime environment
+    (measured on two hosts). What only the submitting shell has, no process of the job sees.
+
+    Fix: put it into env_vars of --runtime-env-json; what belongs to one node is exported there before Ray starts.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- ray job submit -- python3 train.py
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- python3 train.py
+    """
+
+
+@reported_by_reading("MC133", Severity.INFO)
+def abbreviated_flag() -> None:
+    """A flag of ours is abbreviated in a pasted command.
+
+    Why: argparse takes a beginning that only one flag has, so it works, until a flag with the same beginning is added.
+
+    Fix: write the flag in full.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py --mooncake-store-init '{"protocol": "tcp"}'
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --mooncake-store-init-kwargs '{"protocol": "tcp"}'
+    """
+
+
+@reported_by_reading("MC134", Severity.WARNING)
+def misspelt_flag() -> None:
+    """A word of a pasted command is nearly a flag of ours.
+
+    Sees underscores for hyphens, capitals, a dash that a chat made of two hyphens, and letters that are wrong or too
+    many.
+
+    Why: the trainer's parser refuses it or passes it by, and what was written behind it holds nowhere.
+
+    Fix: write the flag that the message names.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py --mooncake_store_init_kwargs '{"protocol": "tcp"}'
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --mooncake-master-port 50051
+    """
+
+
+@reported_by_reading("MC135", Severity.WARNING)
+def unreadable_script() -> None:
+    """The script of a `bash -c` in a pasted command has a quotation that is not closed.
+
+    Why: no shell runs it as it stands, and no flag or variable in it can be told.
+
+    Fix: close the quotation, or paste the command that stands in the script.
+
+    Fires:
+        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{"
+    Silent:
+        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{}'"
     """
