@@ -47,7 +47,10 @@ class Gid:
 
 @dataclass(frozen=True)
 class Port:
-    """A port of an RDMA device. ``state`` is such as ``ACTIVE`` or ``DOWN``, ``link_layer`` InfiniBand or Ethernet."""
+    """A port of an RDMA device. ``state`` is such as ``ACTIVE`` or ``DOWN``, ``link_layer`` InfiniBand or Ethernet.
+
+    Words that the kernel does not use are no facts, and None.
+    """
 
     number: int
     state: str | None
@@ -59,11 +62,15 @@ class Port:
 
 @dataclass(frozen=True)
 class RdmaDevice:
-    """An RDMA device as sysfs shows it, and the network interfaces that stand before it."""
+    """An RDMA device as sysfs shows it, and the network interfaces that stand before it.
+
+    ``verbs`` is the name of the file in ``dev/infiniband`` through which it is used, None where sysfs does not say.
+    """
 
     name: str
     ports: tuple[Port, ...]
     interfaces: tuple[str, ...]
+    verbs: str | None = None
 
     def port(self, number: int) -> Port | None:
         """The port of that number, as the cable sees it: counted from 1."""
@@ -295,7 +302,8 @@ def _rdma_devices(root: Path) -> tuple[RdmaDevice, ...] | None:
     sysfs = root / "sys"
     names = _names(sysfs / "class/infiniband")
     if names is not None:
-        return tuple(_rdma_device(sysfs / "class/infiniband" / name) for name in names[:256])
+        verbs = _verbs_by_device(sysfs / "class/infiniband_verbs")
+        return tuple(_rdma_device(sysfs / "class/infiniband" / name, verbs) for name in names[:256])
     classes = _names(sysfs / "class")
     if classes is None:
         top = _names(sysfs)
@@ -303,30 +311,45 @@ def _rdma_devices(root: Path) -> tuple[RdmaDevice, ...] | None:
     return None if "infiniband" in classes else ()
 
 
-def _rdma_device(path: Path) -> RdmaDevice:
+def _verbs_by_device(path: Path) -> dict[str, str]:
+    """Device to the name of its verbs file, such as ``mlx5_0`` to ``uverbs0``."""
+    names = [name for name in _names(path) or () if re.fullmatch("uverbs[0-9]{1,4}", name)]
+    return {device: name for name in names if (device := _line(path / name / "ibdev"))}
+
+
+def _rdma_device(path: Path, verbs: dict[str, str]) -> RdmaDevice:
     numbers = sorted(int(name) for name in _names(path / "ports") or () if re.fullmatch("[0-9]{1,3}", name))
     ports = tuple(_port(path / "ports", number) for number in numbers)
     behind = {gid.interface for port in ports for gid in port.gids or () if gid.interface}
     behind.update(_shown_names(path / "device/net") or ())
-    return RdmaDevice(escaped(path.name), ports, tuple(sorted(behind)))
+    return RdmaDevice(escaped(path.name), ports, tuple(sorted(behind)), verbs.get(escaped(path.name)))
 
 
 def _port(ports: Path, number: int) -> Port:
     path = ports / str(number)
     return Port(
         number=number,
-        state=_after_number(path / "state"),
+        state=_known(_after_number(path / "state"), _STATES),
         phys_state=_after_number(path / "phys_state"),
-        link_layer=_line(path / "link_layer"),
+        link_layer=_known(_line(path / "link_layer"), _LINK_LAYERS),
         rate=_line(path / "rate"),
         gids=_gids(path),
     )
 
 
+_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
+_LINK_LAYERS = ("InfiniBand", "Ethernet")
+"""The kernel's own words (drivers/infiniband/core/sysfs.c)."""
+
+
+def _known(text: str | None, words: tuple[str, ...]) -> str | None:
+    return text if text in words else None
+
+
 def _after_number(path: Path) -> str | None:
-    """``ACTIVE`` of ``4: ACTIVE``."""
-    text = _line(path)
-    return text.rpartition(":")[2].strip() if text else None
+    """``ACTIVE`` of ``4: ACTIVE``, None for anything else."""
+    match = re.fullmatch("[0-9]: ?([A-Za-z][A-Za-z _]{0,40})", _line(path) or "")
+    return match[1] if match else None
 
 
 def _gids(port: Path) -> tuple[Gid, ...] | None:
@@ -373,6 +396,8 @@ def _ipv6_addresses(root: Path) -> tuple[str, ...] | None:
     if text is None:
         return None
     found = {row[0] for line in text.splitlines() if (row := line.split()) and re.fullmatch("[0-9a-fA-F]{32}", row[0])}
+    if text.strip() and not found:
+        return None
     return tuple(sorted(str(IPv6Address(int(digits, 16))) for digits in found))
 
 

@@ -12,6 +12,7 @@ from mooncake_config.process import Process
 from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Source
 from mooncake_config.topology import Role
+from mooncake_config.variables import GID_INDEX_NAMES
 
 VERBS = frozenset({"rdma", "efa"})
 """Protocols over libibverbs: they need a device, and pin all memory that they move."""
@@ -39,6 +40,13 @@ class Node:
     def variable(self, name: str) -> str:
         """The text of an engine variable, empty where it is unset."""
         return self.process.variables.variables.get(name, "").strip()
+
+    @property
+    def gid_index(self) -> tuple[str, int] | None:
+        """The variable that chooses an entry of the GID table, and the entry; None where the engine picks."""
+        name = next((name for name in GID_INDEX_NAMES if self.variable(name)), GID_INDEX_NAMES[0])
+        text = self.variable(name)
+        return (name, int(text)) if text.isascii() and text.isdigit() and len(text) < 4 else None
 
     @property
     def named_devices(self) -> tuple[str, ...]:

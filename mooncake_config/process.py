@@ -17,11 +17,13 @@ from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import Environment
 from mooncake_config.topology import Role, Topology
+from mooncake_config.variables import GID_INDEX_NAMES
 
 Value = int | str | None
 
 _ADDRESSES = tuple(spec.name for spec in FIELDS if spec.wiring.address)
-_READ = frozenset(spec.wiring.variable for spec in FIELDS)
+_READ = frozenset((*(spec.wiring.variable for spec in FIELDS), GID_INDEX_NAMES[1]))
+"""No near miss, and no other tool's: the seven, and the name of NCCL's that the engine reads as well."""
 
 
 class Backend(str, Enum):

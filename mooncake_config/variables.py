@@ -86,7 +86,10 @@ _LINK = (
 _LINK_URL = r"(?:tcp|udp|sctp)://.+"
 _NOT_THE_MASTER = r"META|ETCD|REDIS|METRIC|HTTP|PROMETHEUS|GRAFANA|^(?!.*MASTER).*(?:STORE|CLIENT)"
 
-_OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN))
+GID_INDEX_NAMES = ("MC_GID_INDEX", "NCCL_IB_GID_INDEX")
+"""Which entry of the GID table the engine takes; the second name where the first is unset (config.cpp)."""
+
+_OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN, *GID_INDEX_NAMES))
 _RELATED_STARTS = ("MOONCAKE", "mooncake", "Mooncake", "MoonCake", "MC_", "mc_")
 
 _FIRST_TWO = frozenset(name[:2] for name in (*_RELATED_STARTS, *_OTHER_NAMES))

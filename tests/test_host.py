@@ -173,6 +173,53 @@ def test_rdma_device(tmp_path: Path) -> None:
     assert found.port(2) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        *((f"{number}: {word}\n", word) for number, word in enumerate(("NOP", "DOWN", "INIT", "ARMED", "ACTIVE"))),
+        ("5: ACTIVE_DEFER\n", "ACTIVE_DEFER"),
+        ("whatever\n", None),
+        ("4: whatever\n", None),
+        ("ACTIVE", None),
+        ("4: ACTIVE extra", None),
+        ("9: <unknown>\n", None),
+        ("", None),
+        (b"\xff\xfe\0\x1b", None),
+        (b"4: \xff", None),
+    ],
+)
+def test_state_of_a_port(tmp_path: Path, text: str | bytes, state: str | None) -> None:
+    """A state is one of the kernel's words; anything else is unknown, and not a port that is down."""
+    files = {"sys/class/infiniband/mlx5_0/ports/1/state": text}
+    (found,) = read_host(lay_out(tmp_path, files)).rdma_devices or ()
+    assert found.ports[0].state == state
+
+
+@pytest.mark.parametrize(("text", "layer"), [("Ethernet\n", "Ethernet"), ("InfiniBand", "InfiniBand"), ("x", None)])
+def test_link_layer_of_a_port(tmp_path: Path, text: str, layer: str | None) -> None:
+    """A link layer is one of the kernel's words."""
+    files = {"sys/class/infiniband/mlx5_0/ports/1/link_layer": text}
+    (found,) = read_host(lay_out(tmp_path, files)).rdma_devices or ()
+    assert found.ports[0].link_layer == layer
+
+
+@pytest.mark.parametrize(
+    ("files", "verbs"),
+    [
+        ({"uverbs3/ibdev": "mlx5_0\n", "uverbs0/ibdev": "mlx5_1\n"}, "uverbs3"),
+        ({"uverbs0/ibdev": "mlx5_1\n"}, None),
+        ({"uverbs0/ibdev": ""}, None),
+        ({"abi_version": "6\n", "x/ibdev": "mlx5_0"}, None),
+        ({}, None),
+    ],
+)
+def test_verbs_file_of_a_device(tmp_path: Path, files: dict[str, str], verbs: str | None) -> None:
+    """sysfs says through which file of dev/infiniband a device is used."""
+    tree = {f"sys/class/infiniband_verbs/{name}": text for name, text in files.items()}
+    (found,) = read_host(lay_out(tmp_path, {"sys/class/infiniband/mlx5_0/": "", **tree})).rdma_devices or ()
+    assert found.verbs == verbs
+
+
 @pytest.mark.parametrize("files", [{}, {"ports/1/gids/": ""}, {"ports/1/gids/0": ""}])
 def test_gids_unknown(tmp_path: Path, files: dict[str, str]) -> None:
     """Without a readable table the GIDs are unknown, which is not the same as none."""
@@ -232,6 +279,15 @@ def test_addresses_unknown(tmp_path: Path, trie: str) -> None:
     host = read_host(lay_out(tmp_path, {"proc/net/fib_trie": trie}))
     assert host.ipv4 is None
     assert host.ipv6 is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", ()), ("\n", ()), ("garbage\n", None), (b"\xff\xfe", None), ("00 01 lo\n", None)],
+)
+def test_ipv6_addresses_unknown(tmp_path: Path, text: str | bytes, expected: object) -> None:
+    """An empty if_inet6 says that IPv6 is off; one without a single address in it says nothing."""
+    assert read_host(lay_out(tmp_path, {"proc/net/if_inet6": text})).ipv6 == expected
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,26 @@ def test_uses_verbs(environ: dict[str, str], uses: bool) -> None:
     assert node(process(environ)).uses_verbs is uses
 
 
+@pytest.mark.parametrize(
+    ("environ", "chosen"),
+    [
+        ({}, None),
+        ({"MC_GID_INDEX": "3"}, ("MC_GID_INDEX", 3)),
+        ({"NCCL_IB_GID_INDEX": "3"}, ("NCCL_IB_GID_INDEX", 3)),
+        ({"MC_GID_INDEX": "1", "NCCL_IB_GID_INDEX": "3"}, ("MC_GID_INDEX", 1)),
+        ({"MC_GID_INDEX": " ", "NCCL_IB_GID_INDEX": "3"}, ("NCCL_IB_GID_INDEX", 3)),
+        ({"NCCL_IB_GID_INDEX": "-1"}, None),
+        ({"MC_GID_INDEX": "9" * 5000}, None),
+        ({"MC_GID_INDEX": "x"}, None),
+    ],
+)
+def test_gid_index(environ: dict[str, str], chosen: object) -> None:
+    """Which GID is taken says MC_GID_INDEX, and NCCL's variable where that is unset, as the engine reads them."""
+    of = process(environ)
+    assert node(of).gid_index == chosen
+    assert "NCCL_IB_GID_INDEX" not in [name for name, _ in of.unread_variables]
+
+
 def test_devices() -> None:
     """The devices in use are the named ones that exist, or all where none is named."""
     host = host_with(device("mlx5_0", behind="eth0"), device("mlx5_1", behind="eth1"))

@@ -11,6 +11,7 @@ from mooncake_config.dialogue import Outcome
 from mooncake_config.findings import Severity
 from mooncake_config.host import UNLIMITED, Gid, Host, Port, RdmaDevice
 from mooncake_config.node import Node
+from mooncake_config.rules import examine_node
 from mooncake_config.rules import host as host_rules
 from mooncake_config.rules.rule import Problem, rules_in
 from mooncake_config.topology import Role
@@ -35,6 +36,12 @@ def named(devices: str, host: Host = TWO_DEVICES, **environ: str) -> Node:
 def roce(*gids: Gid, **environ: str) -> Node:
     """A process on a host with one RoCE port."""
     return node(process(environ), host_with(device("mlx5_0", layer="Ethernet", gids=gids, behind="eth1")))
+
+
+def having_files(*files: str, **environ: str) -> Node:
+    """A process on a host with two devices, of whose uverbs files only these are there."""
+    devices = (replace(device("mlx5_0"), verbs="uverbs0"), replace(device("mlx5_1"), verbs="uverbs1"))
+    return node(process(environ), host_with(*devices, verbs=files))
 
 
 def advertising(address: str, host: Host, nodes: int | None = 2, **answered: str) -> Node:
@@ -107,6 +114,12 @@ FIRES: list[tuple[str, Node, Severity, str]] = [
         WARNING,
         "of a is empty",
     ),
+    ("MC214", having_files("uverbs1", MOONCAKE_DEVICE="mlx5_0"), ERROR, "lacks uverbs0 of mlx5_0 here"),
+    ("MC214", having_files("uverbs1", MOONCAKE_DEVICE="mlx5_0,mlx5_1"), WARNING, "lacks uverbs0 of mlx5_0 here"),
+    ("MC214", having_files("uverbs7"), ERROR, "lacks uverbs0 of mlx5_0, uverbs1 of mlx5_1 here"),
+    ("MC215", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="-1"), WARNING, "only a link-local GID"),
+    ("MC216", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="3"), ERROR, "GID 3 (NCCL_IB_GID_INDEX) of port 1"),
+    ("MC216", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="0", MC_GID_INDEX="3"), ERROR, "GID 3 (MC_GID_INDEX) of port 1"),
     ("MC220", advertising("10.0.0.1", OWN), ERROR, "10.0.0.1 is no address of this host, which has 10.0.0.7"),
     ("MC220", advertising("10.0.0.1:12345", OWN), ERROR, "10.0.0.1 is"),
     ("MC220", advertising("10.0.0.1", OWN, nodes=None), WARNING, "10.0.0.1"),
@@ -114,7 +127,9 @@ FIRES: list[tuple[str, Node, Severity, str]] = [
     ("MC220", node(process(ip="10.0.0.1", nodes=2), OWN), WARNING, "10.0.0.1"),
     ("MC220", advertising("fd00::9", OWN), ERROR, "fd00::9"),
     ("MC220", advertising("head", OWN, head="10.0.0.1"), ERROR, "head (10.0.0.1) is no address"),
-    ("MC220", advertising("10.0.0.1", Host("/", ipv4=("127.0.0.1",))), ERROR, "loopback only"),
+    ("MC220", advertising("10.0.0.1", Host("/", ipv4=("127.0.0.1",), ipv6=())), ERROR, "which has loopback only."),
+    ("MC220", advertising("10.0.0.1", Host("/", ipv4=("127.0.0.1",))), ERROR, "is no address of this host."),
+    ("MC220", advertising("fd00::9", Host("/", ipv6=("::1",))), ERROR, "is no address of this host."),
     ("MC230", node(host=EPHEMERAL), INFO, "50051 lies in this host's ephemeral range, 32768 to 60999"),
     ("MC230", node(process({"MOONCAKE_MASTER": "127.0.0.1:50051"}), EPHEMERAL), INFO, "ip_local_port_range"),
     (
@@ -180,6 +195,17 @@ SILENT: list[tuple[str, Node]] = [
     ("MC216", roce(gid("fe80::1"))),
     ("MC216", roce(MC_GID_INDEX="3")),
     ("MC216", roce(gid("fe80::1"), MC_GID_INDEX="3", MOONCAKE_PROTOCOL="tcp")),
+    ("MC214", having_files("uverbs0", "uverbs1")),
+    ("MC214", having_files("uverbs1")),
+    ("MC214", having_files("uverbs1", MOONCAKE_DEVICE="mlx5_1")),
+    ("MC214", having_files("uverbs1", MOONCAKE_DEVICE="mlx5_9")),
+    ("MC214", having_files("uverbs9", MOONCAKE_DEVICE="mlx5_0", MOONCAKE_PROTOCOL="tcp")),
+    ("MC214", named("mlx5_0", replace(TWO_DEVICES, verbs=("uverbs9",)))),
+    ("MC214", named("mlx5_9", replace(TWO_DEVICES, verbs=("uverbs9",)))),
+    ("MC215", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="0")),
+    ("MC216", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="-1")),
+    ("MC216", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="")),
+    ("MC216", roce(gid("fe80::1"), NCCL_IB_GID_INDEX="3", MC_GID_INDEX="0")),
     ("MC220", advertising("10.0.0.7", OWN)),
     ("MC220", advertising("10.0.0.1", Host("/"))),
     ("MC220", advertising("fd00::9", Host("/", ipv4=("10.0.0.7",)))),
@@ -255,6 +281,52 @@ def test_active_device_named() -> None:
     """The fix for a dead port names the devices that are active."""
     (found,) = problems("MC212", named("mlx5_1"))
     assert "mlx5_0" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("states", "asked", "way"),
+    [
+        (("DOWN", "ACTIVE"), "", "MC_IB_PORT=2"),
+        (("ACTIVE", "DOWN"), "2", "MC_IB_PORT=1"),
+        (("DOWN", "DOWN"), "", None),
+        (("DOWN", None), "", None),
+        (("DOWN",), "", None),
+    ],
+)
+def test_other_port_of_a_device(states: tuple[str | None, ...], asked: str, way: str | None) -> None:
+    """Where another port of the same device is active the fix names it."""
+    ports = tuple(Port(number, state, None, None, None, None) for number, state in enumerate(states, 1))
+    given = node(process({"MC_IB_PORT": asked}), host_with(RdmaDevice("mlx5_0", ports, ())))
+    (found,) = problems("MC212", given)
+    assert ("MC_IB_PORT" in found.fix) is (way is not None)
+    assert (way or "bring its link up") in found.fix
+
+
+def test_way_out_of_an_address_that_ray_says() -> None:
+    """What Ray says is not unset: Ray is started otherwise."""
+    (found,) = problems("MC220", node(process(ip="10.0.0.1", nodes=2), OWN))
+    assert "--node-ip-address" in found.fix
+    assert "unset" not in found.fix
+    (found,) = problems("MC220", advertising("10.0.0.1", OWN))
+    assert "unset it to use the Ray node IP" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("devices", "host", "said"),
+    [
+        ("eth0", TWO_DEVICES, ["MC211"]),
+        ("eth9", TWO_DEVICES, ["MC210"]),
+        ("eth0", Host("/"), ["MC056"]),
+        ("eth0,mlx5_0", TWO_DEVICES, ["MC211"]),
+        ("mlx5_0", TWO_DEVICES, []),
+    ],
+)
+@pytest.mark.parametrize("ignored", [(), ("MC210", "MC211")])
+def test_interface_is_told_once(devices: str, host: Host, said: list[str], ignored: tuple[str, ...]) -> None:
+    """Where the machine was asked what a device is, nothing is said about its name alone as well."""
+    codes = [item.code for item in examine_node(named(devices, host), ignored)]
+    about = [code for code in codes if code in ("MC056", "MC210", "MC211")]
+    assert about == [code for code in said if code not in ignored]
 
 
 def test_port_by_number() -> None:

@@ -115,7 +115,15 @@ def examine_node(node: Node, ignore: Collection[str] = ()) -> tuple[Finding, ...
     refuse_unknown_rules(ignore)
     process = node.process
     asked = node_rules() if process.backend is Backend.MOONCAKE else ()
-    return settle([*_process_findings(process), *seen(asked, node, process)], process, ignore)
+    on_the_machine = seen(asked, node, process)
+    return settle([*_less_certain_away(_process_findings(process), on_the_machine), *on_the_machine], process, ignore)
+
+
+def _less_certain_away(findings: list[Finding], on_the_machine: list[Finding]) -> list[Finding]:
+    """Without what is told by a name alone where the machine was asked, and says what that device is."""
+    looked_up = any(item.rule in ("interface-as-device", "missing-rdma-device") for item in on_the_machine)
+    by_name = ("interface-for-an-address", ("device_name",))
+    return [item for item in findings if not looked_up or (item.rule, item.fields) != by_name]
 
 
 def _process_findings(process: Process) -> list[Finding]:

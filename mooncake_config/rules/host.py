@@ -229,7 +229,8 @@ def rdma_port_down(node: Node) -> Iterator[Problem]:
 
     Why: Mooncake drops a device whose port is not active. With none left it says "No available RNIC" and setup fails.
 
-    Fix: bring the link up (cable, switch, `ip link set … up`, subnet manager), or name a device that is active.
+    Fix: bring the link up (cable, switch, `ip link set … up`, subnet manager), name a device that is active, or choose
+    the other port of a dual-port device with MC_IB_PORT.
 
     Example: MOONCAKE_DEVICE=mlx5_1, whose port is DOWN.
     """
@@ -240,14 +241,12 @@ def rdma_port_down(node: Node) -> Iterator[Problem]:
     some = len(down) < len(used)
     weight = None if not some else Severity.WARNING if node.named_devices else Severity.INFO
     active = ", ".join(device.name for device in node.host.rdma_devices or () if _is_active(device, node))
-    fix = f"bring its link up, or name a device that is active{': ' + shown(active) if active else ''}."
+    ways = f", or name a device that is active{': ' + shown(active) if active else ''}."
     for device, port in down:
-        yield Problem(
-            ("device_name",),
-            f"{_port_words(device, port)} is not active: its state is {shown(port.state)}.",
-            fix,
-            weight,
-        )
+        message = f"{_port_words(device, port)} is not active: its state is {shown(port.state)}."
+        other = next((item.number for item in device.ports if item.state == "ACTIVE"), None)
+        port_way = f", set MC_IB_PORT={other}, the port of this device that is active" if other else ""
+        yield Problem(("device_name",), message, f"bring its link up{port_way}{ways}", weight)
 
 
 def _is_active(device: RdmaDevice, node: Node) -> bool:
@@ -288,7 +287,11 @@ def no_rdma_device(node: Node) -> Iterator[Problem]:
 
 @rule("MC214", Severity.ERROR)
 def missing_verbs_files(node: Node) -> Iterator[Problem]:
-    """sysfs shows RDMA devices, and /dev/infiniband has no uverbs file to use them through.
+    """sysfs shows RDMA devices, and /dev/infiniband lacks the uverbs files to use them through.
+
+    Sees whether there is any uverbs file, and whether those of the devices that would be used are there
+    (/sys/class/infiniband_verbs says which belongs to which). As long as one of the named devices has its file this is
+    a warning; where none is named, Mooncake picks among those that can be opened, and nothing is said.
 
     Why: a container sees the host's sysfs, and opening a device fails all the same: setup fails, or transfers silently
     use TCP.
@@ -307,6 +310,20 @@ def missing_verbs_files(node: Node) -> Iterator[Problem]:
             "start the container with --device=/dev/infiniband (Kubernetes: the RDMA device plugin), or load ib_uverbs."
         )
         yield Problem(("device_name",), message, fix)
+        return
+    lacking = [device for device in node.used_devices if device.verbs and device.verbs not in verbs]
+    every = len(lacking) == len(node.used_devices)
+    if lacking and (every or node.named_devices):
+        yield _closed_devices(lacking, node, None if every else Severity.WARNING)
+
+
+def _closed_devices(lacking: list[RdmaDevice], node: Node, weight: Severity | None) -> Problem:
+    files = shown(", ".join(f"{device.verbs} of {device.name}" for device in lacking), 200)
+    message = f"/dev/infiniband lacks {files} here, so no process can open {'it' if len(lacking) == 1 else 'them'}."
+    usable = [device.name for device in node.host.rdma_devices or () if device.verbs in (node.host.verbs or ())]
+    instead = f"write a device whose file is here, {shown(', '.join(usable), 200)}, or " if usable else ""
+    fix = f"{instead}start the container with --device=/dev/infiniband/{shown(lacking[0].verbs)} as well."
+    return Problem(("device_name",), message, fix, weight)
 
 
 @rule("MC215", Severity.WARNING)
@@ -318,11 +335,12 @@ def link_local_gids_only(node: Node) -> Iterator[Problem]:
     Why: RoCE packets with such an address do not leave their own Ethernet segment; Mooncake's choice of a GID asks for
     one that comes from an IPv4 address. Connections between nodes then fail at the first transfer.
 
-    Fix: give the interface behind the device an IP address; then the kernel adds a GID for it. Or set MC_GID_INDEX.
+    Fix: give the interface behind the device an IP address; then the kernel adds a GID for it. Or set MC_GID_INDEX,
+    which falls back to NCCL_IB_GID_INDEX.
 
     Example: mlx5_0 over eth1, and eth1 has no address.
     """
-    if not node.uses_verbs or node.variable("MC_GID_INDEX"):
+    if not node.uses_verbs or node.gid_index:
         return
     for device in node.used_devices:
         port = device.port(_port_number(node))
@@ -342,6 +360,7 @@ def empty_gid_index(node: Node) -> Iterator[Problem]:
     """MC_GID_INDEX points to an entry of the GID table that is empty.
 
     Sees the entry of that number at each device that would be used. As long as another one has it, this is a warning.
+    Where MC_GID_INDEX is unset the engine takes NCCL_IB_GID_INDEX, and so does this rule.
 
     Why: Mooncake drops such a device with "GID is NULL, please check your GID index"; with none left setup fails.
 
@@ -349,19 +368,20 @@ def empty_gid_index(node: Node) -> Iterator[Problem]:
 
     Example: MC_GID_INDEX=3 where the table has entries 0 and 1.
     """
-    index = node.variable("MC_GID_INDEX")
-    if not node.uses_verbs or not (index.isascii() and index.isdigit()):
+    if not node.uses_verbs or node.gid_index is None:
         return
+    variable, index = node.gid_index
     ports = [(device, port) for device in node.used_devices if (port := device.port(_port_number(node))) and port.gids]
-    without = [(device, port) for device, port in ports if index not in {str(gid.index) for gid in port.gids or ()}]
+    without = [(device, port) for device, port in ports if index not in {gid.index for gid in port.gids or ()}]
     weight = None if len(without) == len(ports) else Severity.WARNING
-    origin = node.process.variables.origin("MC_GID_INDEX")
+    origin = node.process.variables.origin(variable)
     for device, port in without:
         known = ", ".join(str(gid.index) for gid in port.gids or ())
-        message = (
-            f"GID {shown(index)} (MC_GID_INDEX) of {_port_words(device, port)} is empty; there are {shown(known)}."
-        )
-        yield Problem(("device_name",), message, "unset MC_GID_INDEX, or choose one of these.", weight, origin)
+        message = f"GID {index} ({variable}) of {_port_words(device, port)} is empty; there are {shown(known)}."
+        fix = "unset MC_GID_INDEX, or choose one of these."
+        if variable != "MC_GID_INDEX":
+            fix = f"set MC_GID_INDEX to one of these: the engine takes {variable} only where it is unset."
+        yield Problem(("device_name",), message, fix, weight, origin)
 
 
 @rule("MC220", Severity.ERROR)
@@ -385,11 +405,19 @@ def address_of_another_host(node: Node) -> Iterator[Problem]:
     if all(node.is_own(item) is False for item in addresses):
         certain = node.several_nodes and node.claimed("local_hostname")
         named = shown(host) if ip_of(host) else f"{shown(host)} ({shown(', '.join(addresses))})"
-        message = (
-            f"{named} is no address of this host, which has {shown(', '.join(_reachable(node))) or 'loopback only'}."
-        )
         fix = "write an address of this host on the data network, or unset it to use the Ray node IP."
+        if not node.claimed("local_hostname"):
+            fix = "start Ray with --node-ip-address of this host, correct --node-ip, or export MOONCAKE_LOCAL_HOSTNAME."
+        message = f"{named} is no address of this host{_known_words(node)}."
         yield Problem(("local_hostname",), message, fix, None if certain else Severity.WARNING)
+
+
+def _known_words(node: Node) -> str:
+    """The addresses of this host, as far as they are known."""
+    known = shown(", ".join(_reachable(node)))
+    if not known and None not in (node.host.ipv4, node.host.ipv6):
+        known = "loopback only"
+    return f", which has {known}" if known else ""
 
 
 def _reachable(node: Node) -> Iterator[str]:
