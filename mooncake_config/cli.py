@@ -408,7 +408,11 @@ def _schema(options: argparse.Namespace) -> int:
     from mooncake_config.schema import schema_text, stale_schemas, write_schemas
 
     if options.write:
-        for path in write_schemas(options.directory):
+        try:
+            written = write_schemas(options.directory)
+        except OSError as error:
+            raise WrongUse(f"--directory {shown(options.directory)} cannot be written: {error.strerror}") from None
+        for path in written:
             print(path)
         return 0
     if options.check:

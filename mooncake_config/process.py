@@ -12,7 +12,7 @@ from mooncake_config.addresses import Endpoint, endpoints_of
 from mooncake_config.display import masked
 from mooncake_config.findings import Fault
 from mooncake_config.protocols import devices_of
-from mooncake_config.provenance import Claim, Ledger
+from mooncake_config.provenance import Claim, Ledger, Origin, Source
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import Environment
@@ -24,6 +24,10 @@ Value = int | str | None
 _ADDRESSES = tuple(spec.name for spec in FIELDS if spec.wiring.address)
 _READ = frozenset((*(spec.wiring.variable for spec in FIELDS), GID_INDEX_NAMES[1]))
 """No near miss, and no other tool's: the seven, and the name of NCCL's that the engine reads as well."""
+
+
+RANK_VARIABLE = Origin(Source.ENV, "LOCAL_RANK")
+"""Where the local rank is set unless it is given."""
 
 
 class Backend(str, Enum):
@@ -39,7 +43,7 @@ class Process:
 
     ``values`` has each field's validated value, None where it is malformed or nobody claims it; passwords stand in it
     in clear, so no repr shows it. ``variables`` holds the environment variables whose names concern Mooncake, and no
-    others.
+    others. ``rank_origin`` is where the local rank is set, or would be.
 
     What several rules look at is taken apart once, when the process is made:
 
@@ -63,6 +67,7 @@ class Process:
     faults: tuple[Fault, ...]
     variables: Environment
     node: NodeAddress
+    rank_origin: Origin = RANK_VARIABLE
     endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     odd_endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     odd_names: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)

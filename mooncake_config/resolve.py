@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from mooncake_config.display import shown
 from mooncake_config.findings import ConfigError, Fault, Finding, Malformed, Severity
 from mooncake_config.init_kwargs import InitKwargs, read_init_kwargs
-from mooncake_config.process import Backend, Process, Value, fingerprint, setup_kwargs
-from mooncake_config.provenance import Ledger, Origin, stack
+from mooncake_config.process import RANK_VARIABLE, Backend, Process, Value, fingerprint, setup_kwargs
+from mooncake_config.provenance import Ledger, Origin, Source, stack
 from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
 from mooncake_config.rules import examine
 from mooncake_config.settings import FIELDS, StoreSettings
@@ -148,8 +148,12 @@ def resolve_process(
         faults=(*faults, *reading.faults, *_empty_claims(ledger), *malformed, *rank_faults),
         variables=related,
         node=node,
+        rank_origin=RANK_VARIABLE if topology.local_rank is None else _RANK_FLAG,
     )
     return process, settings
+
+
+_RANK_FLAG = Origin(Source.CLI, "--local-rank")
 
 
 def _role(role: Role | str) -> Role:

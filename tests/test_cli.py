@@ -64,6 +64,8 @@ def status_of(*words: str) -> int | str | None:
         ("explain", "--format", "xml"),
         ("check", "--host-root", "/nowhere/at/all"),
         ("check", "--host-root", __file__),
+        ("schema", "--write", "--directory", "/proc/nowhere"),
+        ("schema", "--write", "--directory", __file__),
         ("explain", "--object-store-backend", "redis"),
         ("explain", "--mooncake-replica-num", "two"),
         ("explain", "--ignore", "MC999"),
@@ -260,6 +262,30 @@ def test_ray_backend_needs_nothing(explain: Explain, monkeypatch: pytest.MonkeyP
     assert document["ok"]
     assert (document["setup"], document["fingerprint"]) == (None, None)
     assert {finding["severity"] for finding in document["findings"]} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "origin"),
+    [
+        (("--local-rank", "8"), {}, ("cli", "--local-rank")),
+        (("--local-rank", "8"), {"LOCAL_RANK": "3"}, ("cli", "--local-rank")),
+        ((), {"LOCAL_RANK": "8"}, ("env", "LOCAL_RANK")),
+    ],
+)
+def test_place_of_the_rank(
+    words: tuple[str, ...],
+    variables: dict[str, str],
+    origin: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rank that is too high names the place where it was set."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    main(["explain", "--num-nodes", "1", "--processes-per-node", "8", "--format", "json", *words])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = (finding for finding in findings if finding["code"] == "MC111")
+    assert (finding["source"], finding["origin"]) == origin
 
 
 def test_healthy_ray_job(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

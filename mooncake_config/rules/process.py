@@ -329,7 +329,7 @@ def every_process_contributes(process: Process) -> Iterator[Problem]:
             f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
         )
         fix = "let the launcher set LOCAL_RANK, or pass --local-rank (in Python: Topology(local_rank=…))."
-        yield Problem(("global_segment_size",), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
+        yield Problem(("global_segment_size",), message, fix, origin=process.rank_origin)
 
 
 @rule("MC111", Severity.WARNING)
@@ -350,7 +350,7 @@ def rank_outside_the_node(process: Process) -> Iterator[Problem]:
     if rank is not None and processes is not None and rank >= processes and process.backend is Backend.MOONCAKE:
         message = f"the local rank is {rank}, and this node has {processes} process{'es' if processes > 1 else ''}."
         fix = f"give the rank on the node, 0 to {processes - 1}; a global rank is not meant."
-        yield Problem((), message, fix, origin=Origin(Source.ENV, "LOCAL_RANK"))
+        yield Problem((), message, fix, origin=process.rank_origin)
 
 
 @rule("MC112", Severity.WARNING)
