@@ -56,6 +56,15 @@ def masked(text: str) -> str:
     return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
 
 
+def masked_prose(text: str) -> str:
+    """A line of a log with every password replaced by ``***``, word by word, so that what it says is left.
+
+    Only for the log of a client whose addresses were read here: these hold no blanks, so no password does.
+    """
+    hidden = " ".join(map(_userinfo_masked, text.split(" ")))
+    return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
+
+
 def _without_value(named: re.Match[str]) -> str:
     return f"{named['name']}{named['quote'] or ''}***"
 

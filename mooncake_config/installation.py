@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import IO
 
-from mooncake_config.display import escaped, shown
+from mooncake_config.display import escaped, masked_prose, shortened, shown
 from mooncake_config.process import Process, setup_kwargs
 
 IMPORT_SECONDS = 3.5
@@ -211,7 +211,7 @@ def _error_lines(text: str) -> Iterator[str]:
         if match and match["level"] in "EF":
             yield _worded(match)
         elif not match and _DYING.match(line):
-            yield shown(line.strip(), 200)
+            yield _logged(line.strip())
 
 
 def _warning_lines(text: str) -> Iterator[str]:
@@ -220,7 +220,12 @@ def _warning_lines(text: str) -> Iterator[str]:
 
 
 def _worded(match: re.Match[str]) -> str:
-    return shown(f"{match['words']} ({match['place']})", 200)
+    return _logged(f"{match['words']} ({match['place']})")
+
+
+def _logged(line: str) -> str:
+    """A line of the log, fit to be shown."""
+    return shortened(escaped(masked_prose(line)), 200)
 
 
 def _few(lines: Iterable[str]) -> tuple[str, ...]:

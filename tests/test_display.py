@@ -10,13 +10,14 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import ODD, texts_with_password
+from strategies import ODD, passwords, texts_with_password
 
 from mooncake_config.display import (
     RAW_LIMIT,
     escaped,
     has_secret,
     masked,
+    masked_prose,
     number_text,
     plain_text,
     raw_in_json,
@@ -254,3 +255,13 @@ def test_hostile_text_is_answered_at_once(text: str) -> None:
     start = time.process_time()
     shown(text)
     assert time.process_time() - start < 1
+
+
+@given(password=passwords().filter(lambda text: " " not in text), scheme=st.sampled_from(["", "http://", "etcd://"]))
+def test_prose_keeps_its_reason(password: str, scheme: str) -> None:
+    """In a line of a log the password of an address is hidden, and the words around it stay."""
+    line = f"setup: GET {scheme}me:{password}@h:8080/metadata failed: refused by 10.0.0.5:8080 @ eth0: again"
+    hidden = masked_prose(line)
+    assert "Zq" not in hidden
+    assert hidden.startswith(f"setup: GET {scheme}me:***@h:8080/metadata")
+    assert hidden.endswith("failed: refused by 10.0.0.5:8080 @ eth0: again")

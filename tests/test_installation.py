@@ -192,6 +192,25 @@ def test_native_log(site: Path) -> None:
     ]
 
 
+REASONS = """
+import sys
+sys.stderr.write('''E1129 17:34:14.907040 2 http.cpp:10] setup: GET http://me:secret@h:8080/metadata failed: refused
+E1129 17:34:14.907040 21350 topology.cpp:20] topology: mlx5_0 @ numa 1: no GID; password=secret
+E1129 17:34:14.907040 21350 etcd.cpp:30] etcd: user me:secret@h:2379, rc: -1000
+''')
+"""
+
+
+def test_reasons_outlive_the_mask(site: Path) -> None:
+    """A password in a line of the log takes no word beside its own with it."""
+    lay_out(site, {**GOOD, "mooncake/store.py": REASONS})
+    assert try_import({}).errors == (
+        "setup: GET http://me:***@h:8080/metadata failed: refused (http.cpp:10)",
+        "topology: mlx5_0 @ numa 1: no GID; password=*** (topology.cpp:20)",
+        "etcd: user me:***@h:2379, rc: -1000 (etcd.cpp:30)",
+    )
+
+
 FLOOD = "import sys\nfor _ in range(50000): sys.stderr.write('Error: noise ' * 10 + str(_) + chr(10))\n"
 
 

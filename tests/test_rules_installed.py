@@ -184,10 +184,12 @@ FIRES: list[tuple[str, Node, Severity, str, str]] = [
         "code -600; the native log says: Total size",
         "log",
     ),
-    ("MC261", tried({"code": -1}, end=-6), ERROR, "code -1", "log"),
-    ("MC261", tried({"raised": "MemoryError: std::bad_alloc"}), ERROR, "MemoryError: std::bad_alloc", "log"),
-    ("MC261", tried({"started": True}, end=None), ERROR, "did not end within the limit", "log"),
-    ("MC261", tried(end=1), ERROR, "ended with status 1", "log"),
+    ("MC260", tried({"started": True}, end=-11), ERROR, "killed by SIGSEGV.", "no reason was logged"),
+    ("MC261", tried({"code": -1}, end=-6), ERROR, "code -1.", "no reason was logged"),
+    ("MC261", tried({"raised": "MemoryError: std::bad_alloc"}), ERROR, "std::bad_alloc.", "the exception names"),
+    ("MC261", tried({"raised": "MemoryError"}, errors=("too much",)), ERROR, "too much", "the log names"),
+    ("MC261", tried({"started": True}, end=None), ERROR, "did not end within the limit", "the master and the metadata"),
+    ("MC261", tried(end=1), ERROR, "ended with status 1", "no reason was logged"),
     (
         "MC262",
         tried({"code": 0}, warnings=("x", "No RDMA devices found, check")),
@@ -254,6 +256,19 @@ def test_fires(code: str, given: Node, severity: Severity, says: str, way: str) 
 def test_silent(code: str, given: Node) -> None:
     """The rule sees nothing."""
     assert problems(code, given) == []
+
+
+@pytest.mark.parametrize("steps", [({"code": -600},), ({"raised": "E"},), ({"started": True},), ()])
+@pytest.mark.parametrize("end", [None, 0, 1, -6])
+@pytest.mark.parametrize("errors", [(), ("the reason",)])
+def test_a_log_is_named_only_where_there_is_one(
+    steps: tuple[Mapping[str, object], ...], end: int | None, errors: tuple[str, ...]
+) -> None:
+    """However a dry setup fails, one rule tells it, and sends people to the log only if it holds something."""
+    given = tried(*steps, end=end, errors=errors)
+    (found,) = problems("MC260", given) + problems("MC261", given)
+    assert ("the log names" in found.fix) is bool(errors)
+    assert ("the reason" in found.message) is bool(errors)
 
 
 def test_every_rule_fires() -> None:

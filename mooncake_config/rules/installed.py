@@ -302,14 +302,18 @@ def dry_setup_crashed(node: Node) -> Iterator[Problem]:
 
     Why: the same settings kill the job's processes, which no Python code can catch.
 
-    Fix: as the log says; report it to Mooncake, since its client should not crash.
+    Fix: as the log says, if it says anything; report it to Mooncake, since its client should not crash.
 
     Example: SIGABRT from a metadata scheme that the installed build does not know.
     """
     trial = node.probes.setup
     if trial is not None and trial.exit is not None and trial.exit < 0 and not trial.step("code"):
         message = f"the process of a real setup {trial.end}{_log_words(trial)}."
-        yield Problem((), message, "change the settings that the log names; these would kill the job's processes too.")
+        what = "change the settings that the log names" if trial.errors else f"no reason was logged: {_BY_TRIAL}"
+        yield Problem((), message, f"{what}; these would kill the job's processes too.")
+
+
+_BY_TRIAL = "try again with protocol tcp, P2PHANDSHAKE and small sizes, then change back one after the other"
 
 
 @rule("MC261", Severity.ERROR)
@@ -321,7 +325,7 @@ def dry_setup_refused(node: Node) -> Iterator[Problem]:
 
     Why: the job would fail in the same way, with the code alone.
 
-    Fix: as the log says.
+    Fix: as the log says; without a log, try the settings one after the other.
 
     Example: code -600 and "Total size must be at least 16777216".
     """
@@ -338,7 +342,18 @@ def dry_setup_refused(node: Node) -> Iterator[Problem]:
     elif trial.step("raised"):
         how = shown(str(trial.told("raised")), 200)
     message = f"a real setup with these settings failed: {how}{_log_words(trial)}."
-    yield Problem((), message, "change what the log names; Mooncake's code alone has many causes.")
+    yield Problem((), message, _after_refusal(trial))
+
+
+def _after_refusal(trial: Trial) -> str:
+    """What to do next, by what the trial left behind."""
+    if trial.errors:
+        return "change what the log names; Mooncake's code alone has many causes."
+    if trial.step("raised"):
+        return "change what the exception names."
+    if trial.exit is None and not trial.step("code"):
+        return "no reason was logged: see whether the master and the metadata server answer, which a setup waits for."
+    return f"no reason was logged: {_BY_TRIAL}."
 
 
 @rule("MC262", Severity.WARNING)
