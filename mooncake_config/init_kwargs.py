@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -20,7 +20,16 @@ from pathlib import Path
 from mooncake_config.damage import kind_of
 from mooncake_config.display import RAW_LIMIT, plain_text, shown
 from mooncake_config.findings import Fault, Malformed
-from mooncake_config.json_damage import AS_FILE, EXAMPLE, arrived, diagnose, diagnose_constant, is_deeper_than
+from mooncake_config.json_damage import (
+    AS_FILE,
+    EXAMPLE,
+    arrived,
+    diagnose,
+    diagnose_constant,
+    diagnose_file,
+    is_deeper_than,
+    tell_text,
+)
 from mooncake_config.protocols import nearest
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.settings import FIELDS
@@ -221,7 +230,7 @@ def _read_text(text: str, origin: Origin) -> Reading:
             f"give an object such as '{EXAMPLE}', or leave it out.",
         )
     try:
-        value = decode_json(text)
+        value = decode_json(text, diagnose if origin.spot == FLAG else diagnose_file)
     except Malformed as refusal:
         # A file survives a shell, so it is offered to who did not use one.
         offer = f" Or {AS_FILE.removeprefix('or ')}." if origin.spot == FLAG else ""
@@ -231,8 +240,11 @@ def _read_text(text: str, origin: Origin) -> Reading:
     return _not_an_object(value, origin)
 
 
-def decode_json(text: str) -> object:
+def decode_json(text: str, explain: Callable[[str, JSONDecodeError], tuple[str, str]] = diagnose) -> object:
     """The value of a JSON text; objects know their doubled keys, and numbers are exact.
+
+    Args:
+        explain: gives the message and the fix for a text that is no JSON.
 
     Raises:
         Malformed: no JSON, NaN or Infinity, or one that is longer or deeper than anything that belongs here.
@@ -244,7 +256,7 @@ def decode_json(text: str) -> object:
     try:
         value: object = _DECODER.decode(text)
     except JSONDecodeError as error:
-        raise Malformed("broken-json", *diagnose(text, error)) from None
+        raise Malformed("broken-json", *explain(text, error)) from None
     except _NotANumber:
         raise Malformed("broken-json", *diagnose_constant(text)) from None
     return value
@@ -261,6 +273,9 @@ def _not_an_object(value: object, origin: Origin) -> Reading:
         often = {2: "twice", 3: "three times"}.get(times, f"{times} times")
         message = f"the value is JSON text that holds JSON ({shown(value)}): it was encoded {often}."
         return _refused("not-an-object", origin, message, f"encode it once: the value begins with {{, {AS_FILE}.")
+    told = tell_text(value) if isinstance(value, str) else None
+    if told:
+        return _refused("not-an-object", origin, f"{told[0]}.", f"{told[1]}.")
     what = f'"{arrived(value)}"' if isinstance(value, str) else shown(value)
     message = f"{what} is {'no value' if value is None else kind_of(value)}, and the init kwargs are one JSON object."
     fix = f"write an object, such as '{EXAMPLE}'."

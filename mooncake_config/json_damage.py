@@ -44,6 +44,38 @@ _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z]+);")
 _BASE64 = re.compile(r"eyJ[\w+/=-]+")
 _ESCAPED_CHARACTER = re.compile(r"\\+(?:u00([0-7][0-9A-Fa-f])|([^A-Za-z0-9\s]))")
+_TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
+_SHELL_WORD = re.compile(r"'\{.*\}'")
+
+# What only a shell does, in words. Of a file these words would be wrong.
+_NEVER_EXPANDED = "was never expanded: single quotes or a file kept it from a shell"
+_VALUE_ITSELF = "put the value itself there"
+_OR_EXPAND = ", or use double quotes in the shell so that it expands the variable"
+_TAKEN_AWAY = "its double quotes are gone: a shell, or the shell behind a job submission, took them away"
+_AS_IF_CUT = ", as if cut at a blank"
+_KEEP_QUOTES = f"keep them by single quotes around the value: '{EXAMPLE}'; or export MOONCAKE_… variables instead"
+_OR_CUT = ", or it was cut at a blank because nothing quoted it"
+_QUOTE_WHOLE = f"quote the whole value so that it stays one word: '{EXAMPLE}'"
+_BASH_TOOK_THEM = "; bash takes them away where a text with a comma has no quotes around it"
+_BLANK_BEFORE_AT = "a blank stands before the @"
+_WITHOUT_SHELL = (
+    (_NEVER_EXPANDED, "was never expanded: no shell reads what stands here"),
+    (_OR_EXPAND, ""),
+    ("; an unset shell variable often leaves such a gap", "; a template with an unset variable leaves such a gap"),
+    (_TAKEN_AWAY, "its keys and texts have no double quotes"),
+    (_AS_IF_CUT, ""),
+    (_KEEP_QUOTES, f"put double quotes around each key and text, as in {EXAMPLE}"),
+    (_OR_CUT, ""),
+    (_QUOTE_WHOLE, f"complete it; the form is that of {EXAMPLE}"),
+    (_BASH_TOOK_THEM, ""),
+    ("put single quotes around the whole object: ", "put curly brackets around it, as in "),
+    ("quote it once, without backslashes: ", "write it without backslashes: "),
+    ("quote it once: ", "write it without them: "),
+    (_BLANK_BEFORE_AT, "it is the name of a file behind an @, and only a command line has such"),
+    ("begin with the @: ", "write the object itself, or pass on the command line "),
+    ("put an @ before it: ", "write the object itself, or pass on the command line "),
+)
+
 _TAIL = 2000
 """Characters at the end of a text in which a password may have been cut."""
 _CUT_PASSWORD = re.compile(r"""(://[^\s/@:"']*:)(?![0-9]{0,5}(?:[/"',;}\s]|$))[^\s"'@]+$""")
@@ -63,6 +95,27 @@ def diagnose(text: str, error: JSONDecodeError) -> tuple[str, str]:
     fallback = (_reason(error), f"write one JSON object, such as '{EXAMPLE}'")
     happened, write = next((found for tell in _TELLS if (found := tell(bare, error))), fallback)
     return f"not JSON at column {_column(error)} ({arrived(text)}): {happened}.", f"{write}."
+
+
+def diagnose_file(text: str, error: JSONDecodeError) -> tuple[str, str]:
+    """The same for a text that no shell saw, from a file or standard input."""
+    happened, write = diagnose(text, error)
+    for words, instead in _WITHOUT_SHELL:
+        happened, write = happened.replace(words, instead), write.replace(words, instead)
+    return happened, _SHELL_WORD.sub(lambda word: "".join(shlex.split(word.group())), write)
+
+
+def tell_text(text: str) -> Diagnosis | None:
+    """What happened where the JSON is no more than one text: quotes were kept around nothing, or around a variable."""
+    bare = text.strip(_QUOTES + " ")
+    if not bare:
+        happened = "it is empty, and a pair of quotes around nothing is part of the value: quoted once too often"
+        return happened, f"give an object, such as '{EXAMPLE}', or leave the option out"
+    found = _UNEXPANDED.fullmatch(bare)
+    if found is None:
+        return None
+    what = "was never rendered: no template engine saw it" if bare.startswith("{{") else "was never expanded"
+    return f"{_arrived_part(bare, text)} {what}, and the quotes around it are part of the value", _VALUE_ITSELF
 
 
 def diagnose_constant(text: str) -> tuple[str, str]:
@@ -182,17 +235,22 @@ def _doubled_brackets(text: str, error: JSONDecodeError) -> Diagnosis | None:
     return happened, f"write each once: {_argument(found)}"
 
 
+def _quoted_nothing(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    return tell_text(text) if text.startswith(("'", '"')) else None
+
+
 def _unexpanded(text: str, error: JSONDecodeError) -> Diagnosis | None:
-    found = _UNEXPANDED.match(text) or _UNEXPANDED.match(_rest(error))
+    # A template's brackets are an object's to the parser, which stops between them.
+    template = (one for one in _TEMPLATE.finditer(error.doc) if one.start() <= error.pos < one.end())
+    found = _UNEXPANDED.match(text) or _UNEXPANDED.match(_rest(error)) or next(template, None)
     if found is None:
         return None
     part = _arrived_part(found.group(), text)
     if found.group().startswith("<"):
-        return f"{part} is a placeholder of a guide", "put the value itself there"
+        return f"{part} is a placeholder of a guide", _VALUE_ITSELF
     if found.group().startswith("{{"):
-        return f"{part} was never expanded: no template engine saw it", "put the value itself there"
-    write = "put the value itself there, or use double quotes in the shell so that it expands the variable"
-    return f"{part} was never expanded: single quotes or a file kept it from a shell", write
+        return f"{part} was never expanded: no template engine saw it", _VALUE_ITSELF
+    return f"{part} {_NEVER_EXPANDED}", f"{_VALUE_ITSELF}{_OR_EXPAND}"
 
 
 def _typographic(text: str, error: JSONDecodeError) -> Diagnosis | None:
@@ -344,9 +402,16 @@ def _odd_number(text: str, error: JSONDecodeError) -> Diagnosis | None:
 def _quotes_lost(text: str, error: JSONDecodeError) -> Diagnosis | None:
     if '"' in text or not re.match(r"\{\s*[A-Za-z_$][\w$.-]*\s*:", text):
         return None
-    cut = "" if text.endswith("}") else "; and it ends too early, as if cut at a blank"
-    happened = f"its double quotes are gone: a shell, or the shell behind a job submission, took them away{cut}"
-    return happened, f"keep them by single quotes around the value: '{EXAMPLE}'; or export MOONCAKE_… variables instead"
+    cut = "" if text.endswith("}") else f"; and it ends too early{_AS_IF_CUT}"
+    return f"{_TAKEN_AWAY}{cut}", _KEEP_QUOTES
+
+
+def _bare_entry(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    found = re.match(r"(?P<key>[A-Za-z_][\w.-]*)\s*(?P<mark>=>|:=|=)", _rest(error))
+    if found is None or not text.startswith("{"):
+        return None
+    key = _arrived_part(found["key"], text)
+    return f"{found['mark']} stands where JSON has :, behind a key without double quotes", f'write "{key}": instead'
 
 
 def _bare_word(text: str, error: JSONDecodeError) -> Diagnosis | None:
@@ -374,8 +439,7 @@ def _ends_too_early(text: str, error: JSONDecodeError) -> Diagnosis | None:
         return None
     if unterminated and text.endswith(("}", "]")):
         return "a text has no closing double quote", "put the missing double quote there"
-    happened = "it ends too early: its closing bracket is missing, or it was cut at a blank because nothing quoted it"
-    return happened, f"quote the whole value so that it stays one word: '{EXAMPLE}'"
+    return f"it ends too early: its closing bracket is missing{_OR_CUT}", _QUOTE_WHOLE
 
 
 def _more_behind(text: str, error: JSONDecodeError) -> Diagnosis | None:
@@ -411,7 +475,7 @@ def _invisible(text: str, error: JSONDecodeError) -> Diagnosis | None:
 
 def _file_without_at(text: str, error: JSONDecodeError) -> Diagnosis | None:
     if text.startswith("@"):
-        return "a blank stands before the @", f"begin with the @: {shown(text)}"
+        return _BLANK_BEFORE_AT, f"begin with the @: {shown(text)}"
     if len(text) > 1024 or not _FILE_NAME.fullmatch(text):
         return None
     return "it looks like the name of a file", f"put an @ before it: @{shown(text.removeprefix('file://'))}"
@@ -425,8 +489,7 @@ def _no_brackets(text: str, error: JSONDecodeError) -> Diagnosis | None:
         return "it looks like NAME=VALUE", f"write a JSON object: '{EXAMPLE}'"
     if "\n" in text or re.match(r"[A-Za-z_]\w*: ", text):
         return "it looks like YAML, and its curly brackets and quotes are missing", f"write JSON: '{EXAMPLE}'"
-    happened = "its curly brackets are missing; bash takes them away where a text with a comma has no quotes around it"
-    return happened, f"put single quotes around the whole object: '{EXAMPLE}'"
+    return f"its curly brackets are missing{_BASH_TOOK_THEM}", f"put single quotes around the whole object: '{EXAMPLE}'"
 
 
 def _missing_mark(text: str, error: JSONDecodeError) -> Diagnosis | None:
@@ -442,6 +505,10 @@ def _missing_mark(text: str, error: JSONDecodeError) -> Diagnosis | None:
         return "it begins with [ as a list, and holds entries of an object", f"write curly brackets: '{EXAMPLE}'"
     if wanted["mark"] == ":" and ":" in error.doc[: error.pos].rpartition('"')[0].rpartition('"')[2]:
         return "a key has no closing double quote", "put the missing double quote before the colon"
+    unclosed = re.search(r'"(?P<text>[^",]*),\s*"$', error.doc[: error.pos]) if wanted["mark"] == "," else None
+    if unclosed and re.match(r'[A-Za-z_$][\w.$-]*"\s*:', _rest(error)):
+        happened = f"the text {_arrived_part(unclosed['text'], text)} has no closing double quote"
+        return happened, "put the missing double quote before the comma"
     name = "comma" if wanted["mark"] == "," else "colon"
     return (
         f"a {name} is missing",
@@ -456,7 +523,45 @@ def _no_object(text: str, error: JSONDecodeError) -> Diagnosis | None:
     return f"{what}, and the init kwargs are one JSON object", f"write an object, such as '{EXAMPLE}'"
 
 
-_TRIALS: tuple[_Tell, ...] = (_doubled_brackets, _typographic, _encoded, _quoted_too_often)
+def _dollar_quoted(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    if not text.startswith(("$'", '$"')):
+        return None
+    inner = text[2:].rstrip("'\"")
+    found = _object_in(inner) or _object_in(re.sub(r"\\(.)", r"\1", inner, flags=re.DOTALL))
+    sign = f"{text[:2]}…{text[1]}"
+    happened = f"{sign} is part of the value: only some shells know it, and none took it away"
+    return happened, f"quote it once: {_argument(found) if found else shlex.quote(EXAMPLE)}"
+
+
+def _line_continued(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
+    found = _object_in(joined) if joined != text else None
+    if found is None:
+        return None
+    happened = "a backslash at the end of a line is part of it: inside single quotes it continues no line"
+    return happened, f"take those backslashes away; JSON may have line breaks: {_argument(found)}"
+
+
+def _of_powershell(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    found = _object_in(text.replace('`"', '"')) if '`"' in text else None
+    if found is None:
+        return None
+    happened = "its quotes are escaped by backticks, as PowerShell has it, and nothing took them away"
+    return happened, f"quote it once: {_argument(found)}"
+
+
+def _spliced(text: str, error: JSONDecodeError) -> Diagnosis | None:
+    found = _object_in(text.replace('"\'"', '"').replace("'\"'", '"'))
+    if found is None:
+        return None
+    happened = "stray quotes stand in it: the signs that splice quotes in a shell, and none took them away"
+    return happened, f"quote it once: {_argument(found)}"
+
+
+_TRIALS: tuple[_Tell, ...] = (
+    *(_dollar_quoted, _line_continued, _of_powershell),
+    *(_doubled_brackets, _typographic, _encoded, _spliced, _quoted_too_often),
+)
 """Tells that undo the damage on trial."""
 
 
@@ -469,6 +574,8 @@ def _by_trial(text: str, error: JSONDecodeError) -> Diagnosis | None:
 _TELLS: tuple[_Tell, ...] = (
     _byte_order_mark,
     _no_value,
+    _invisible,
+    _quoted_nothing,
     _by_trial,
     _unexpanded,
     _quotes_lost,
@@ -478,12 +585,12 @@ _TELLS: tuple[_Tell, ...] = (
     _comma_without_entry,
     _missing_value,
     _odd_number,
+    _bare_entry,
     _bare_word,
     _wrong_mark,
     _more_behind,
     _control_character,
     _bad_escape,
-    _invisible,
     _missing_mark,
     _file_without_at,
     _no_brackets,

@@ -145,7 +145,6 @@ def test_numbers_without_bounds() -> None:
         ("true", "true is a boolean"),
         ("null", "null is no value"),
         ('"tcp"', '"tcp" is text'),
-        ('""', '"" is text'),
         ('"{not json"', '"{not json" is text'),
         ('"{\\"a\\": NaN}"', '"{"a": NaN}" is text'),
         ('"http://u:hunter2@h"', '"http://u:***@h" is text'),
@@ -157,6 +156,23 @@ def test_no_object(text: str, words: str) -> None:
     assert offence == "not-an-object"
     assert message == f"{words}, and the init kwargs are one JSON object."
     assert fix == """write an object, such as '{"protocol": "tcp"}'."""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('""', "it is empty"),
+        ('" "', "it is empty"),
+        ('"${KW}"', "${KW} was never expanded"),
+        ('"$(cat x)"', "$(cat x) was never expanded"),
+        ('"{{ kw }}"', "{{ kw }} was never rendered"),
+    ],
+)
+def test_quotes_around_nothing(text: str, words: str) -> None:
+    """Quotes that were kept around nothing, or around a variable, are told as that."""
+    offence, message, _ = fault_of(text)
+    assert offence == "not-an-object"
+    assert message.startswith(words)
 
 
 def test_object_in_a_list() -> None:

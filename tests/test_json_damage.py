@@ -10,6 +10,7 @@ import shlex
 import urllib.parse
 from collections.abc import Callable
 from json import JSONDecodeError
+from pathlib import Path
 
 import pytest
 from asking import fault_of
@@ -38,6 +39,9 @@ GAP = "a value is missing behind the colon; an unset shell variable often leaves
 PLAIN = "it is plain text, and the init kwargs are one JSON object"
 LINE_BREAK = "a text holds a line break or another control character"
 
+RETYPE = "type that part anew; copying brings it along."
+KEPT_QUOTES = "and the quotes around it are part of the value"
+DOLLAR = "is part of the value: only some shells know it, and none took it away"
 QUOTE_WHOLE = f"quote the whole value so that it stays one word: '{LONE}'."
 QUOTE_ONCE = f"quote it once: '{SHORT}'."
 KEEP = f"keep them by single quotes around the value: '{LONE}'; or export MOONCAKE_… variables instead."
@@ -172,6 +176,67 @@ TABLE: tuple[tuple[str, int, str, str], ...] = (
     (SHORT + "}", 41, "it has a closing bracket too many", "take the last bracket away."),
     (SHORT + ";", 41, "the object ends there and more follows (;)", f"write one object and nothing else: '{LONE}'."),
     (SHORT.replace(",", ";"), 19, "; stands where JSON has ,", f"write , there: {ENTRY}"),
+    ('{"protocol":"tcp"}\u00a0', 19, "an invisible character stands there (U+00A0)", RETYPE),
+    ('{"protocol":"tcp"}\u2028', 19, "an invisible character stands there (U+2028)", RETYPE),
+    ('\u00a0{"protocol":"tcp"}', 1, "an invisible character stands there (U+00A0)", RETYPE),
+    (
+        '{"protocol":"tcp, "device_name":"x"}',
+        20,
+        "the text tcp has no closing double quote",
+        "put the missing double quote before the comma.",
+    ),
+    (
+        '{"protocol": "tcp", \\\n"chunk_bytes": 1024}',
+        21,
+        "a backslash at the end of a line is part of it: inside single quotes it continues no line",
+        f"take those backslashes away; JSON may have line breaks: '{SHORT}'.",
+    ),
+    (
+        '{"protocol":{{ .Values.p }}}',
+        14,
+        "{{ .Values.p }} was never expanded: no template engine saw it",
+        "put the value itself there.",
+    ),
+    ("'${KW}'", 1, f"${{KW}} was never expanded, {KEPT_QUOTES}", "put the value itself there."),
+    (
+        "'{{ kw }}'",
+        1,
+        f"{{{{ kw }}}} was never rendered: no template engine saw it, {KEPT_QUOTES}",
+        "put the value itself there.",
+    ),
+    (
+        "''",
+        1,
+        "it is empty, and a pair of quotes around nothing is part of the value: quoted once too often",
+        f"give an object, such as '{LONE}', or leave the option out.",
+    ),
+    (
+        SHORT.replace('"', '`"'),
+        2,
+        "its quotes are escaped by backticks, as PowerShell has it, and nothing took them away",
+        QUOTE_ONCE,
+    ),
+    (
+        '{protocol="tcp"}',
+        2,
+        "= stands where JSON has :, behind a key without double quotes",
+        'write "protocol": instead.',
+    ),
+    (
+        "{protocol=tcp}",
+        2,
+        "= stands where JSON has :, behind a key without double quotes",
+        'write "protocol": instead.',
+    ),
+    (
+        """{"protocol":"'"tcp"'"}""",
+        16,
+        "stray quotes stand in it: the signs that splice quotes in a shell, and none took them away",
+        f"quote it once: '{LONE}'.",
+    ),
+    (f"$'{SHORT}'", 1, f"$'…' {DOLLAR}", QUOTE_ONCE),
+    (f"$'{ESCAPED}'", 1, f"$'…' {DOLLAR}", QUOTE_ONCE),
+    ("$'{protocol: tcp}'", 1, f"$'…' {DOLLAR}", f"quote it once: '{LONE}'."),
     ('{"protocol"="tcp"}', 12, "= stands where JSON has :", f"write : there: {ENTRY}"),
     ('{"protocol" => "tcp"}', 13, "=> stands where JSON has :", f"write : there: {ENTRY}"),
     ('{"protocol" "tcp"}', 13, "a colon is missing", f"put a colon there: {ENTRY}"),
@@ -239,6 +304,36 @@ def test_damaged_texts(row: tuple[str, int, str, str]) -> None:
     assert fix == f"{write} Or write the JSON to a file and pass @FILE, which no shell touches."
     assert (message + fix).isprintable()
     assert not read_init_kwargs(text).claims
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[f"{place}-{row[0][:24]!a}" for place, row in enumerate(TABLE)])
+def test_file_saw_no_shell(row: tuple[str, int, str, str], tmp_path: Path) -> None:
+    """The same text in a file is not said to have come through a shell, and no quoting for one is advised."""
+    path = tmp_path / "store.json"
+    path.write_bytes(row[0].encode())
+    _, message, fix = fault_of(f"@{path}")
+    assert not re.search(r"from a shell|behind a job|cut at a blank|\bbash\b|in the shell|stands before the @", message)
+    assert not re.search(r"shell|'\{|single quotes|one word|@FILE", fix.replace(f"such as '{LONE}'", ""))
+    assert (message + fix).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "happened", "fix"),
+    [
+        ('{"protocol": "tcp"', "it ends too early: its closing bracket is missing", "complete it; the form is that of"),
+        ("{protocol: tcp}", "its keys and texts have no double quotes", "put double quotes around each key and text"),
+        ("@store.json", "it is the name of a file behind an @", "write the object itself"),
+        (f"'{LONE}'", "an extra pair of quotes (') is part of the value", f"write it without them: {LONE}."),
+        ("$KW", "$KW was never expanded: no shell reads what stands here", "put the value itself there."),
+    ],
+)
+def test_damaged_files(text: str, happened: str, fix: str, tmp_path: Path) -> None:
+    """What happened to a file is told in words for who edits it."""
+    path = tmp_path / "store.json"
+    path.write_text(text)
+    _, said, way = fault_of(f"@{path}")
+    assert f": {happened}" in said
+    assert way.startswith(fix)
 
 
 def test_lines_are_counted() -> None:
