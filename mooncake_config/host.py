@@ -392,11 +392,12 @@ def _ipv4_addresses(root: Path) -> tuple[str, ...] | None:
 
 
 def _ipv6_addresses(root: Path) -> tuple[str, ...] | None:
+    """The addresses of if_inet6. Empty it says that IPv6 is off, or, in a copy, that it was archived by its size, 0."""
     text = _text(root / "proc/net/if_inet6")
     if text is None:
         return None
     found = {row[0] for line in text.splitlines() if (row := line.split()) and re.fullmatch("[0-9a-fA-F]{32}", row[0])}
-    if text.strip() and not found:
+    if not found and (text.strip() or root != ROOT):
         return None
     return tuple(sorted(str(IPv6Address(int(digits, 16))) for digits in found))
 

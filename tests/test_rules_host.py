@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from machines import GIB, answer, device, gid, host_with, mapped, node, problems, process
+from machines import GIB, answer, device, gid, host_with, lay_out, mapped, node, problems, process
 
 from mooncake_config.dialogue import Outcome
 from mooncake_config.findings import Severity
-from mooncake_config.host import UNLIMITED, Gid, Host, Port, RdmaDevice
+from mooncake_config.host import UNLIMITED, Gid, Host, Port, RdmaDevice, read_host
 from mooncake_config.node import Node
 from mooncake_config.rules import examine_node
 from mooncake_config.rules import host as host_rules
@@ -300,6 +301,27 @@ def test_other_port_of_a_device(states: tuple[str | None, ...], asked: str, way:
     (found,) = problems("MC212", given)
     assert ("MC_IB_PORT" in found.fix) is (way is not None)
     assert (way or "bring its link up") in found.fix
+
+
+KERNEL_FILES = (
+    *("proc/meminfo", "proc/self/limits", "proc/self/status", "proc/self/cgroup", "proc/net/fib_trie"),
+    *("proc/net/if_inet6", "proc/sys/net/ipv4/ip_local_port_range", "proc/sys/net/ipv4/ip_local_reserved_ports"),
+    *("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/class/net/eth0/address"),
+    *(f"sys/class/infiniband/mlx5_0/ports/1/{name}" for name in ("state", "link_layer", "gids/0", "gid_attrs/ndevs/0")),
+    *("sys/class/infiniband_verbs/uverbs0/ibdev", "etc/hosts", "etc/hostname"),
+)
+
+
+@pytest.mark.parametrize(
+    "garbage", ["", "\n", "whatever\n", b"\xff\xfe\0\x1b[2J", "-1\n", "9" * 400, "0x10: y\n", "%s"]
+)
+@pytest.mark.parametrize("own", ["10.0.0.1", "fd00::9", "node-a17"])
+def test_garbage_is_no_offence(tmp_path: Path, garbage: str | bytes, own: str) -> None:
+    """A host whose files all hold garbage is unknown, and of what is unknown no rule of the machine speaks."""
+    root = lay_out(tmp_path, {"dev/infiniband/uverbs0": "", **dict.fromkeys(KERNEL_FILES, garbage)})
+    environ = {"MOONCAKE_DEVICE": "mlx5_0", "MOONCAKE_LOCAL_HOSTNAME": own, "MC_GID_INDEX": "3"}
+    given = node(process(environ, nodes=2, processes=8), read_host(root))
+    assert [problem for rule in rules_in(host_rules) for problem in problems(rule.code, given)] == []
 
 
 def test_way_out_of_an_address_that_ray_says() -> None:

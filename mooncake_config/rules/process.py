@@ -258,7 +258,8 @@ def job_wide_hostname(process: Process) -> Iterator[Problem]:
     if mapping and not foreign:
         return
     several = process.topology.several_nodes
-    count = f"every node, and this job has {_counted_nodes(process)}" if several else "every node of the job"
+    nodes = process.topology.num_nodes
+    count = f"all {nodes} nodes" if nodes else "every node of the job"
     message = f"{shown(endpoint.host)} in {winner.origin} reaches {count}"
     message += f", and this node is {shown(process.node.address)}." if foreign else ", and each must have its own."
     certain = foreign and several and not mapping and not process.node.guessed
