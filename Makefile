@@ -11,15 +11,23 @@ EXAMPLES ?= 1000
 EXTRAS := dev,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
+# What tests of faults start: program=Debian package.
+TOOLS := etcd=etcd-server ip=iproute2
 
 BIN := .venv/bin
 READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
 LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout
+TORCH_BIN := .venv-torch/bin
+TORCH_READY := .venv-torch/.ready
+# PyPI's wheels for Linux bring CUDA along, 3 GB of it; PyTorch's own index has a build without:
+# make test-torch TORCH_ARGS='torch --index-url https://download.pytorch.org/whl/cpu'
+TORCH_ARGS ?= torch==2.13.0
+SOAK_SECONDS ?= 300
 PIP := -m pip --disable-pip-version-check install -qq
 
-.PHONY: help setup libraries demo test lint suite test-lowest bench fuzz schemas clean
+.PHONY: help setup libraries demo test lint suite test-lowest test-torch bench soak fuzz schemas clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +59,13 @@ test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyp
 	@echo "test-lowest: pytest at constraints-lowest.txt"
 	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake" --ignore-glob="tests/test_store*"
 
+test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
+	@echo "test-torch: pytest with torch"
+	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py
+
+soak: setup ## producers, consumers and faults against a real master for SOAK_SECONDS=300; status 1 when anything is lost
+	@$(BIN)/python -m benchmarks.soak $(SOAK_SECONDS)
+
 bench: setup ## the benchmarks, each figure beside its peer
 	@$(BIN)/python -m benchmarks
 
@@ -62,7 +77,7 @@ schemas: setup ## write schemas/ anew from the table of fields
 	@$(BIN)/python -m mooncake_config schema --write
 
 clean: ## remove the environments and all that tools left
-	@rm -rf .venv .venv-lowest build dist site .coverage .coverage.* htmlcov \
+	@rm -rf .venv .venv-lowest .venv-torch build dist site .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -81,15 +96,26 @@ $(LOWEST_READY): pyproject.toml constraints.txt constraints-lowest.txt Makefile
 	@$(LOWEST)/python $(PIP) -c constraints-lowest.txt --no-build-isolation -e .
 	@touch $@
 
+$(TORCH_READY): pyproject.toml constraints.txt Makefile
+	@echo "setup: .venv-torch with $$($(PYTHON) --version) and $(TORCH_ARGS)"
+	@$(PYTHON) -m venv .venv-torch
+	@$(TORCH_BIN)/python $(PIP) -c constraints.txt hatchling hypothesis numpy pytest pytest-timeout
+	@$(TORCH_BIN)/python $(PIP) $(TORCH_ARGS)
+	@$(TORCH_BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[mooncake-cpu]'
+	@touch $@
+
 libraries:
 	@known=$$(PATH="$$PATH:/usr/sbin:/sbin" ldconfig -p 2>/dev/null || true); missing=; \
 	for pair in $(LIBRARIES); do \
 		[[ $$known == *"$${pair%%=*} "* ]] || missing+=" $${pair#*=}"; \
 	done; \
+	for pair in $(TOOLS); do \
+		PATH="$$PATH:/usr/sbin:/sbin" command -v "$${pair%%=*}" >/dev/null || missing+=" $${pair#*=}"; \
+	done; \
 	[ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ]; then as_root=; \
 	elif command -v sudo >/dev/null; then as_root=sudo; \
-	else echo "setup: Mooncake needs$$missing. Run as root: apt-get install -y$$missing" >&2; exit 1; fi; \
+	else echo "setup: Mooncake or its tests need$$missing. Run as root: apt-get install -y$$missing" >&2; exit 1; fi; \
 	echo "setup: apt-get install$$missing"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	{ $$as_root apt-get -qq update && $$as_root apt-get -qq install -y $$missing; } >/dev/null || \

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import check, cold_start, diagnosis, resolution
+from benchmarks import check, cold_start, data_path, diagnosis, resolution
 
 BENCHMARKS = {
     "resolution": resolution.main,
     "cold_start": cold_start.main,
     "check": check.main,
     "diagnosis": diagnosis.main,
+    "data_path": data_path.main,
 }
 
 
