@@ -243,16 +243,20 @@ def _odd_flags(words: Sequence[str]) -> Iterator[Fault]:
             message = f"{shown(name)} is read as {flag}, of which it is an abbreviation; a newer flag may take it over."
             yield Fault("abbreviated-flag", (), Origin(Source.CLI, flag), message, f"write {flag}.")
             continue
-        meant = _meant_flag(name)
+        meant = meant_flag(name)
         if meant:
             message = f"{shown(name)} is no flag, and what is written behind it is not read; {meant} is one."
             yield Fault("misspelt-flag", (), Origin(Source.CLI, meant), message, f"write {meant}.")
 
 
-def _meant_flag(name: str) -> str | None:
+def meant_flag(name: str) -> str | None:
+    """The flag that a word which is none was probably meant as; None for a flag and for any other word."""
     known = {flag.strip("-"): flag for flag in (*_JOB_FLAGS, RUNTIME_ENV_FLAG)}
     if name in known.values() or not _DASHED.match(name):
         return None
+    full = _full_flag(name)
+    if full != name:
+        return full
     plain = re.sub(r"[\W_]+", "-", name.lower()).strip("-")
     if plain in known or not re.search("cake|object-store|store-init", plain):
         return known.get(plain)

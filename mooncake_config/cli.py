@@ -21,6 +21,7 @@ from mooncake_config.arguments import (
     PastedCommand,
     WrongUse,
     add_object_store_arguments,
+    meant_flag,
     read_pasted_command,
 )
 from mooncake_config.display import masked, shown
@@ -132,6 +133,9 @@ def _run(words: list[str]) -> int:
 def _unknown_words(unknown: Sequence[str], init_kwargs: str | None) -> str:
     """What argparse says of words that it cannot place, and where they come from if they are the rest of a JSON."""
     message = f"unrecognized arguments: {shown(' '.join(map(masked, unknown)), _REFUSAL_LIMIT)}"
+    meant = next(filter(None, (meant_flag(word.partition("=")[0]) for word in unknown)), None)
+    if meant:
+        return f"{message}; did you mean {meant}?"
     text = (init_kwargs or "").strip(" \t'\"")
     if text.startswith("{") and not text.endswith("}"):
         message += f"; the JSON of {INIT_KWARGS_FLAG} was split at a blank: put it in single quotes, or pass @FILE"

@@ -150,6 +150,22 @@ def test_json_split_at_a_blank(words: tuple[str, ...], split: bool, capsys: pyte
 
 
 @pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("--mooncake-store-init", "--mooncake-store-init-kwargs"),
+        ("--mooncake_store_init_kwargs", "--mooncake-store-init-kwargs"),
+        ("\u2013-mooncake-replica-num", "--mooncake-replica-num"),
+        ("--object-store", "--object-store-backend"),
+    ],
+)
+def test_nearly_a_flag(word: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A word that is nearly a flag of ours is refused with the flag that was meant."""
+    for words in ([word, "{}"], [f"{word}={{}}"]):
+        assert status_of("explain", *words) == 2
+        assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize(
     "words", [{"role": SECRET}, {"replica_num": SECRET}, {"ignore": [SECRET]}, {"ignore": SECRET}], ids=str
 )
 def test_wrong_use_in_python_is_fit_to_be_shown(words: dict[str, Any]) -> None:
