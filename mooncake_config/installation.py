@@ -107,8 +107,11 @@ def find_installed(path: Sequence[str] | None = None) -> Installed:
 
 
 def _distribution(name: str, path: Iterable[str]) -> Distribution | None:
-    for item in metadata.distributions(name=name, path=list(path)):
-        return Distribution(name, _version(item), escaped(str(item.locate_file(""))))
+    """The first on the path. Entries that the import system passes over, such as None, are passed over here too."""
+    for place in path:
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            for item in metadata.distributions(name=name, path=[place]):
+                return Distribution(name, _version(item), escaped(str(item.locate_file(""))))
     return None
 
 

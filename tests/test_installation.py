@@ -6,6 +6,7 @@ import pickle
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,13 @@ def test_distributions(tmp_path: Path) -> None:
     )
     assert str(found.distributions[0]) == "mooncake-transfer-engine 0.3.11"
     assert found.trial is None
+
+
+@pytest.mark.parametrize("odd", [None, 7, "a\0b", "\udcff", "x" * 5000, "", "/proc/self/mem", b"bytes"])
+def test_odd_entries_of_a_path(tmp_path: Path, odd: Any) -> None:
+    """An entry of the path that is no directory hides nothing that lies behind it."""
+    root = str(lay_out(tmp_path, info("mooncake-transfer-engine", "0.3.13")))
+    assert find_installed([odd, root, odd]).distributions == (Distribution("mooncake-transfer-engine", "0.3.13", root),)
 
 
 def test_no_distribution(tmp_path: Path) -> None:
