@@ -52,6 +52,15 @@ def test_malformed_master_is_not_missing() -> None:
     assert not found(ask({"MOONCAKE_MASTER": "10.0.0.5"}), "MC100")
 
 
+@pytest.mark.parametrize("replicas", [10**5000, -(10**5000), 10**4000], ids=["5001", "-5001", "4001"])
+@pytest.mark.parametrize("topology", [TWO_NODES, UNKNOWN])
+def test_absurd_number_of_replicas(replicas: int, topology: Topology) -> None:
+    """A number of replicas that is too long to be written out is a finding like any other, and no wall of digits."""
+    process = ask(topology=replace(topology, trainer_nodes=topology.num_nodes), replica_num=replicas)
+    (finding,) = [*found(process, "MC103"), *found(process, "MC104")]
+    assert len(finding.message) < 250
+
+
 def test_missing_master_with_ray() -> None:
     """With Ray's object store no master is needed."""
     assert not found(ask({}, backend=Backend.RAY), "MC100")

@@ -150,7 +150,7 @@ def replicas_below_one(process: Process) -> Iterator[Problem]:
         explain --num-nodes 1 --mooncake-replica-num 1
     """
     if process.replica_num < 1:
-        message = f"{process.replica_num} replicas are asked for; an object needs one at least."
+        message = f"{shown(process.replica_num)} replicas are asked for; an object needs one at least."
         yield Problem((), message, "write --mooncake-replica-num 1, or leave it out.", origin=_REPLICA_FLAG)
 
 
@@ -174,12 +174,14 @@ def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
     if replicas < 2 or process.backend is not Backend.MOONCAKE:
         return
     if nodes is None:
-        message = f"whether {replicas} replicas find {replicas} segments is unknown: the number of training nodes is."
+        message = (
+            f"whether {shown(replicas)} replicas find as many segments is unknown: the number of training nodes is."
+        )
         fix = "tell it with --trainer-nodes."
         yield Problem((), message, fix, Severity.INFO, _REPLICA_FLAG)
     elif replicas > nodes:
         segments = f"{nodes} node{'s contribute' if nodes > 1 else ' contributes'} a segment"
-        message = f"{replicas} replicas are asked for and {segments}: Mooncake silently makes {nodes}."
+        message = f"{shown(replicas)} replicas are asked for and {segments}: Mooncake silently makes {nodes}."
         yield Problem(
             (), message, f"write --mooncake-replica-num {nodes}, or train on more nodes.", origin=_REPLICA_FLAG
         )
