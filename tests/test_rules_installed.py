@@ -41,10 +41,10 @@ def tried(
     return node(setup=Trial(steps, end, errors, warnings))
 
 
-def guessed() -> Node:
-    """A machine of which nothing says that it is a node of the job."""
+def guessed(*rivals: str) -> Node:
+    """A machine of which nothing says that it is a node of the job, except raylets that differ."""
     given = having(importing({"absent": True}))
-    return replace(given, process=replace(given.process, node=NodeAddress("10.0.0.7", guessed=True)))
+    return replace(given, process=replace(given.process, node=NodeAddress("10.0.0.7", guessed=True, rivals=rivals)))
 
 
 OLD = ("mooncake-transfer-engine", "0.3.11")
@@ -54,6 +54,7 @@ NO_SUCH_FILE = "cannot open shared object file: No such file or directory"
 FIRES: list[tuple[str, Node, Severity, str, str]] = [
     ("MC250", having(importing({"absent": True})), ERROR, "not installed", "mooncake-transfer-engine-non-cuda"),
     ("MC250", guessed(), WARNING, "not installed", "mooncake-cpu"),
+    ("MC250", guessed("10.0.0.8", "10.0.0.9"), ERROR, "not installed", "mooncake-cpu"),
     (
         "MC250",
         replace(having(importing({"absent": True})), host=Host("/copy")),

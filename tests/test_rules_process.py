@@ -430,6 +430,8 @@ def test_raylets_that_differ() -> None:
     (finding,) = found(given, "MC112")
     assert "the raylets of this host differ (10.0.0.8, 10.0.0.9)" in finding.message
     assert "no Ray" not in finding.message
+    assert "the one of this job" in finding.fix
+    assert "where Ray runs" not in finding.fix
 
 
 @pytest.mark.parametrize(

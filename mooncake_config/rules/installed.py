@@ -52,7 +52,7 @@ def mooncake_not_installed(node: Node) -> Iterator[Problem]:
     """
     trial = _trial(node)
     if trial is not None and trial.told("absent"):
-        elsewhere = node.process.node.guessed or node.host.is_copy
+        elsewhere = (node.process.node.guessed and not node.process.node.rivals) or node.host.is_copy
         message = "Mooncake is not installed for this Python (mooncake-transfer-engine)."
         fix = f"{INSTALL}, into the Python that the job uses."
         yield Problem((), message, fix, Severity.WARNING if elsewhere else None)

@@ -377,6 +377,8 @@ def guessed_node_ip(process: Process) -> Iterator[Problem]:
         why = f"the raylets of this host differ ({rivals})" if rivals else "no Ray runs here to say the node IP"
         message = f"{shown(process.node.address)} is a guess from this host's routes: {why}."
         fix = "pass --node-ip (in Python: Topology(node_ip=…)), run it where Ray runs, or set MOONCAKE_LOCAL_HOSTNAME."
+        if rivals:
+            fix = "pass as --node-ip (Python: Topology(node_ip=…)) the one of this job, or set MOONCAKE_LOCAL_HOSTNAME."
         yield Problem(("local_hostname",), message, fix)
 
 
