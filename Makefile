@@ -61,7 +61,7 @@ test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyp
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
-	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py
+	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py tests/test_docs_types.py
 
 soak: setup ## producers, consumers and faults against a real master for SOAK_SECONDS=300; status 1 when anything is lost
 	@$(BIN)/python -m benchmarks.soak $(SOAK_SECONDS)
@@ -101,7 +101,7 @@ $(TORCH_READY): pyproject.toml constraints.txt Makefile
 	@$(PYTHON) -m venv .venv-torch
 	@$(TORCH_BIN)/python $(PIP) -c constraints.txt hatchling hypothesis numpy pytest pytest-timeout
 	@$(TORCH_BIN)/python $(PIP) $(TORCH_ARGS)
-	@$(TORCH_BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[mooncake-cpu]'
+	@$(TORCH_BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[ray,mooncake-cpu]'
 	@touch $@
 
 libraries:

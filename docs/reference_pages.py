@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference: the rules, the fields, the command line.
+"""Writes the generated pages of the reference: the rules, the fields, the command line, the codes of Mooncake.
 
 python docs/reference_pages.py
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from mooncake_config.rules import ALL_RULES, Rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec, Wiring
+from mooncake_config.store.codes import CODES, Code
 
 DIRECTORY = Path(__file__).parent / "reference"
 COMMANDS = ("explain", "check", "schema", "rule", "demo")
@@ -88,10 +89,30 @@ def _help_section(words: tuple[str, ...]) -> str:
     return f"\n## {' '.join(('mooncake-config', *words))}\n\n```text\n{done.stdout}```\n"
 
 
+def codes_page() -> str:
+    """Every code of the native client."""
+    head = (
+        "# Mooncake's error codes\n\n"
+        "An operation of a store raises a `StoreError`; its `code` is one of these numbers, where the native client gave "
+        "one.\nThe Transfer Engine counts differently: `rc=-200` in the native log is its ERR_METADATA.\n\n"
+    )
+    return (
+        NOTE
+        + head
+        + "| code | name | meaning | what to do |\n|---|---|---|---|\n"
+        + "".join(map(_code_row, CODES.values()))
+    )
+
+
+def _code_row(code: Code) -> str:
+    return f"| {code.number} | {code.name} | {code.meaning} | {code.remedy} |\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "fields.md": fields_page,
     "command-line.md": command_line_page,
+    "codes.md": codes_page,
 }
 
 
