@@ -12,7 +12,7 @@ from mooncake_config.display import shown
 from mooncake_config.findings import ConfigError, Fault, Finding, Malformed, Severity
 from mooncake_config.init_kwargs import InitKwargs, read_init_kwargs
 from mooncake_config.process import RANK_VARIABLE, Backend, Process, Value, fingerprint, setup_kwargs
-from mooncake_config.provenance import Ledger, Origin, Source, stack
+from mooncake_config.provenance import Claim, Ledger, Origin, Source, stack
 from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
 from mooncake_config.rules import examine
 from mooncake_config.settings import FIELDS, StoreSettings
@@ -204,6 +204,13 @@ def _empty_claims(ledger: Ledger) -> Iterator[Fault]:
         if claim.origin.source.value == "env":
             message = f"{shown(claim.origin.spot)} is {written} and counts as unset."
         in_force = ledger.winner(name)
-        instead = f"; {shown(in_force.raw) or 'the default'} from {in_force.origin} is in force" if in_force else ""
+        instead = f"; {_in_words(name, in_force)} is in force" if in_force else ""
         fix = f"give it a value, or take it out if that is meant{instead}."
         yield Fault("empty-claim", (name,), claim.origin, message, fix)
+
+
+def _in_words(name: str, claim: Claim) -> str:
+    """A value that holds, and from where; a default in the words of the table, since it may be no text."""
+    if claim.origin.source is Source.DEFAULT:
+        return f"the default ({next(spec.default_in_words for spec in FIELDS if spec.name == name)})"
+    return f"{shown(claim.raw)} from {claim.origin}"

@@ -181,6 +181,16 @@ def format_size(size: int) -> str:
     return number_text(size)
 
 
+def exact_size(size: int) -> str:
+    """The bytes, behind a unit where that does not round: ``8 GiB (8589934592 bytes)``, ``16777215 bytes``."""
+    digits = f"{number_text(size)} byte{'' if size == 1 else 's'}"
+    human = human_size(size)
+    try:
+        return f"{human} ({digits})" if size >= 1024 and parse_size(human) == size else digits
+    except Malformed:
+        return digits
+
+
 def human_size(size: int) -> str:
     """A size for reading: ``8 GiB``, ``8.59 GiB`` where rounded, ``0 bytes``."""
     return humanfriendly.format_size(size, binary=True)

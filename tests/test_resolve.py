@@ -226,7 +226,21 @@ def test_empty_is_reported(init_kwargs: str | dict[str, object] | None, environ:
     assert (finding.code, finding.severity, finding.message) == ("MC006", Severity.WARNING, message)
     assert resolution.settings.protocol == "rdma"
     if finding.fields:
-        assert "rdma from default is in force" in finding.fix
+        assert "the default (rdma) is in force" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("chunk_bytes", "Mooncake's own, 64 MiB"),
+        ("device_name", "empty; Mooncake picks"),
+        ("local_buffer_size", "32gb"),
+    ],
+)
+def test_default_in_force_in_words(field: str, words: str) -> None:
+    """Where an empty claim leaves a default that is no text, it stands in words."""
+    (finding,) = resolve({field: None}, MASTER).findings
+    assert finding.fix.endswith(f"; the default ({words}) is in force.")
 
 
 def test_every_empty_claim_is_reported() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from asking import MASTER, ONE_NODE, TWO_NODES, ask, found, severities
+from hypothesis import given
+from strategies import device_texts, edited
 
 from mooncake_config.findings import Severity
 from mooncake_config.topology import Role
@@ -44,6 +48,8 @@ def test_no_wildcard(host: str) -> None:
     [
         ("10.0.0.256", [ERROR]),
         ("10.0.0.5.1", [ERROR]),
+        ("10.0.0.5.", [ERROR]),
+        ("head.", []),
         ("999", []),
         ("1.2.3.4.5.6", [ERROR]),
         ("10.0.0.25", []),
@@ -275,7 +281,13 @@ def test_rewritten_value_of_a_variable() -> None:
     ("device", "weight", "write"),
     [
         ("/sys/class/infiniband/mlx5_0", [ERROR], "write mlx5_0;"),
-        ("/dev/infiniband/uverbs0", [ERROR], "write uverbs0;"),
+        ("/sys/class/infiniband/mlx5_0/ports/1", [ERROR], "write mlx5_0;"),
+        ("mlx5_0/1", [ERROR], "write mlx5_0;"),
+        ("mlx5_0，mlx5_1", [ERROR], "write mlx5_0,mlx5_1;"),
+        ("/dev/infiniband/uverbs0", [ERROR], "write names as `ibv_devices` prints them, for example"),
+        ("cuda:0", [ERROR], "write names as `ibv_devices` prints them, for example"),
+        ("mlx5_0 uverbs0", [ERROR], "write names as `ibv_devices` prints them, for example"),
+        ("/opt/x", [ERROR], "write names as `ibv_devices` prints them, for example"),
         ("mlx5_0:1", [ERROR], "write mlx5_0;"),
         ("mlx5_0 mlx5_1", [ERROR], "write mlx5_0,mlx5_1;"),
         ("mlx5_0;mlx5_1", [ERROR], "write mlx5_0,mlx5_1;"),
@@ -291,6 +303,67 @@ def test_device_names(device: str, weight: list[Severity], write: str) -> None:
     findings = found(ask(MASTER, {"device_name": device}), "MC044")
     assert [finding.severity for finding in findings] == weight
     assert all(finding.fix.startswith(write) for finding in findings)
+
+
+@given(text=edited(device_texts()))
+def test_devices_of_a_fix_are_devices(text: str) -> None:
+    """Whatever devices a fix tells to write are accepted by the rules that refused."""
+    for finding in found(ask(MASTER, {"device_name": text}), "MC044"):
+        written = re.match(r"write ([^ ]+); several|.*for example ([^ ]+)\.$", finding.fix)
+        if written and "…" not in finding.fix:
+            process = ask(MASTER, {"device_name": written[1] or written[2]})
+            assert not found(process, "MC044") + found(process, "MC057")
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["auto", "AUTO-DISCOVERY", "auto_discovery", "all", "any", "uverbs0", "10.0.0.7", "cuda0", "mlx5_0,auto-discovery"],
+)
+def test_device_of_another_kind(device: str) -> None:
+    """A word, an address and another kind's name are no devices; a warning where the protocol asks none."""
+    assert weights("MC057", device_name=device) == [ERROR]
+    assert weights("MC057", device_name=device, protocol="tcp") == [WARNING]
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["auto-discovery", "", "mlx5_0", "mlx5_bond_0", "rocep1s0f0", "hfi1_0", "bnxt_re0", "irdma0", "efa_0", "erdma_0"],
+)
+def test_device_of_its_kind(device: str) -> None:
+    """Names that drivers give to RDMA devices raise nothing."""
+    assert weights("MC057", device_name=device) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "fix"),
+    [
+        ("[fd00::5%25eth0]", ["write [fd00::5%eth0]:50051."]),
+        ("[fe80::5%eth0]", []),
+        ("[fe80::5%25]", []),
+        ("[fe80::5%251]", []),
+        ("head", []),
+    ],
+)
+def test_zone_of_a_url(host: str, fix: list[str]) -> None:
+    """A zone that is percent-encoded is an error in an address that is no URL."""
+    assert [finding.fix for finding in found(ask({"MOONCAKE_MASTER": f"{host}:50051"}), "MC058")] == fix
+    assert weights("MC058", metadata_server=f"http://{host}:8080/metadata") == []
+
+
+@pytest.mark.parametrize(
+    ("size", "weight"), [("8388608tb", [ERROR]), ("128tb", [ERROR]), ("127tb", []), ("8gb", []), (2**64, []), (0, [])]
+)
+def test_segment_beyond_address_space(size: object, weight: list[Severity]) -> None:
+    """A segment that no process can map is an error, once; beyond 64 bits another rule speaks."""
+    assert weights("MC059", global_segment_size=size) == weight
+    assert not found(ask(MASTER, {"global_segment_size": size}, role=Role.DRIVER), "MC059")
+
+
+def test_master_behind_the_scheme_of_etcd() -> None:
+    """etcd:// before the master's own port is a warning that tells to leave the scheme out."""
+    (finding,) = found(ask({"MOONCAKE_MASTER": "etcd://head:50051"}), "MC052")
+    assert finding.severity is WARNING
+    assert finding.fix.startswith("write head:50051 without etcd://")
 
 
 @pytest.mark.parametrize("text", ["None", "null", "NULL", "nil", "undefined"])
@@ -329,7 +402,24 @@ def test_interface_for_an_address(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["node-7", "eth0.example.net", "mlx5_0", "ibp1s0", "rocep1s0f0", "ethernet", "local"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "node-7",
+        "eth0.example.net",
+        "mlx5_0",
+        "ibp1s0",
+        "rocep1s0f0",
+        "ethernet",
+        "local",
+        "ib001",
+        "eth01",
+        "bond007",
+        "docker01",
+        "eno01",
+        "eth1234567",
+    ],
+)
 def test_no_interface(name: str) -> None:
     """Names of hosts and of RDMA devices are none of interfaces."""
     assert weights("MC056", local_hostname=name, device_name=name) == []

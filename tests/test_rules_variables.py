@@ -314,3 +314,24 @@ def test_any_variables(variables: dict[str, str]) -> None:
     for finding in examine(process):
         assert (str(finding)).isprintable()
         assert finding.fix.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("variables", "fix"),
+    [
+        ({"MC_MTU": "1024"}, "nothing, if they are meant; keep them equal on all nodes."),
+        (
+            {"MC_TCP_BIND_ADDRESS": "10.0.0.7"},
+            "nothing, if they are meant; MC_TCP_BIND_ADDRESS may differ, each node having its own.",
+        ),
+        (
+            {"MC_GID_INDEX": "3", "MC_MTU": "1024", "MC_TCP_BIND_ADDRESS": "10.0.0.7"},
+            "nothing, if they are meant; keep the others equal on all nodes; MC_GID_INDEX, MC_TCP_BIND_ADDRESS may "
+            "differ, each node having its own.",
+        ),
+    ],
+)
+def test_engine_variables_of_one_node(variables: dict[str, str], fix: str) -> None:
+    """Addresses and devices of a node are not asked to be equal on all nodes."""
+    (finding,) = found(ask({**MASTER, **variables}), "MC124")
+    assert finding.fix == fix

@@ -20,6 +20,7 @@ from mooncake_config.sizes import (
     LARGEST,
     POSITIVE_PATTERN,
     SCHEMA_PATTERN,
+    exact_size,
     format_size,
     human_size,
     parse_positive_size,
@@ -285,6 +286,32 @@ def test_hostile_text_is_answered_at_once(text: str) -> None:
     """4,096 hostile characters take no noticeable time, nor does a number of 100,000 digits."""
     for raw in (text, text[:DIGITS_LIMIT], 10**100_000, Decimal("1E+999999999"), Decimal("1E-999999999")):
         assert seconds_to_answer(parse_size, raw) < 1
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1 << 24, "16 MiB (16777216 bytes)"),
+        ((1 << 24) - 1, "16777215 bytes"),
+        ((1 << 40) + 1, "1099511627777 bytes"),
+        (1536, "1.5 KiB (1536 bytes)"),
+        (1537, "1537 bytes"),
+        (10**60, f"{10**60} bytes"),
+    ],
+)
+def test_no_rounding_beside_a_bound(size: int, text: str) -> None:
+    """Where a size is told to miss a bound it is not rounded to that bound."""
+    assert exact_size(size) == text
+
+
+@given(size=st.integers(0, 2**64))
+def test_unit_that_is_told_is_exact(size: int) -> None:
+    """The form with a unit is the same number of bytes."""
+    unit, bracket, digits = exact_size(size).rstrip(")").partition(" (")
+    assert parse_size(unit) == size
+    assert not bracket or digits.startswith(f"{size} byte")
 
 
 LONG = "1" * 5000

@@ -154,7 +154,7 @@ def negative_size() -> None:
 
     Why: Mooncake answers -600, the code that has ten other causes too.
 
-    Fix: write a size of 0 or more.
+    Fix: write the size without its sign, or leave the field out.
 
     Fires:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=-1gb explain --num-nodes 1

@@ -10,9 +10,9 @@ from mooncake_config.damage import NOTHING
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
-from mooncake_config.protocols import is_device_name
+from mooncake_config.protocols import AUTO_DISCOVERY, devices_of, is_device_name
 from mooncake_config.rules.rule import Problem, rule
-from mooncake_config.sizes import LARGEST, format_size, human_size
+from mooncake_config.sizes import LARGEST, exact_size, format_size
 
 SEGMENT_FLOOR = 16 << 20
 """Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
@@ -62,7 +62,7 @@ def segment_below_minimum(process: Process) -> Iterator[Problem]:
     """
     size = process.size("global_segment_size")
     if size is not None and process.contributes_segment and 0 < size < SEGMENT_FLOOR:
-        message = f"{_counted(size)} is below Mooncake's minimum of 16 MiB (16777216 bytes) for a segment."
+        message = f"{exact_size(size)} is below Mooncake's minimum of 16 MiB (16777216 bytes) for a segment."
         yield Problem(("global_segment_size",), message, f'write "16mb" or more{_unit_hint(size)}.')
 
 
@@ -85,7 +85,7 @@ def buffer_out_of_range(process: Process) -> Iterator[Problem]:
     if size == 0:
         message = "0 leaves no room to stage data: setup succeeds and every put fails with -600."
     else:
-        message = f"{_counted(size)} is outside what Mooncake takes, 1 KiB to 1 TiB (1024 to 1099511627776 bytes)."
+        message = f"{exact_size(size)} is outside what Mooncake takes, 1 KiB to 1 TiB (1024 to 1099511627776 bytes)."
     yield Problem(("local_buffer_size",), message, f'write a size such as "2gb"{_unit_hint(size)}.')
 
 
@@ -127,17 +127,61 @@ def device_is_no_device_name(process: Process) -> Iterator[Problem]:
     names = [name.strip() for name in masked(process.device_text).split(",")]
     odd = [name for name in names if name and not is_device_name(name)]
     if odd:
-        meant = ",".join(dict.fromkeys(_devices_meant(names))) or "mlx5_0"
+        meant = [_device_meant(word) for name in names for word in re.split(r"[;\s，、；]+", name) if word]
         message = f"{shown(', '.join(odd))} is {_what_instead(odd[0])}, not the name of an RDMA device."
-        yield Problem(("device_name",), message, f"write {shown(meant)}; several names are separated by commas.")
+        fix = "write names as `ibv_devices` prints them, for example mlx5_0,mlx5_1."
+        if all(meant):
+            fix = f"write {shown(','.join(dict.fromkeys(map(str, meant))))}; several names are separated by commas."
+        yield Problem(("device_name",), message, fix)
     if len(names) > 1 and "" in names:
         message = f"{shown(','.join(names))} has a comma with no device name beside it."
         yield Problem(("device_name",), message, "take the comma away.", Severity.WARNING)
 
 
-def _devices_meant(names: list[str]) -> Iterator[str]:
-    for word in re.split(r"[;\s]+", " ".join(names)):
-        yield from filter(is_device_name, [word.rstrip("/").rpartition("/")[2].partition(":")[0]])
+def _device_meant(word: str) -> str | None:
+    """The device that a word names beside a port or as a directory; None where that cannot be known."""
+    found = re.fullmatch(r"(?:/sys/class/infiniband/)?(?P<name>[A-Za-z0-9_.-]+)(?:[:/][0-9]+|/ports(?:/.*)?|/)?", word)
+    return found["name"] if found and _other_kind(found["name"]) is None else None
+
+
+_OTHER_KINDS = (
+    (
+        "a word for a choice that Mooncake does not know",
+        r"auto|any|all|default|detect|\*|auto[-_ ]?(?:discover(?:y|ed)?|detect)",
+    ),
+    ("a character device, which is numbered otherwise than the RDMA device", r"(?:uverbs|umad|issm)[0-9]+|rdma_cm"),
+    ("an IP address", r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"),
+    ("an accelerator", r"(?:cuda|gpu|npu|rocm|xpu|nvidia)[0-9]*"),
+)
+
+
+def _other_kind(name: str) -> str | None:
+    """What a word is that has the form of a device's name, and is none; None of what may be one."""
+    return next((kind for kind, form in _OTHER_KINDS if re.fullmatch(form, name, re.IGNORECASE)), None)
+
+
+@rule("MC057", Severity.ERROR, about="device_text")
+def device_of_another_kind(process: Process) -> Iterator[Problem]:
+    """device_name holds a word, an address or the name of something else than an RDMA device.
+
+    Sees auto, all, any, another spelling of auto-discovery and that word beside devices, uverbs0, IP addresses, cuda0.
+    A warning with the protocol tcp, which asks no device.
+
+    Why: Mooncake looks for a device of exactly that name, finds none, and setup fails.
+
+    Fix: write names as `ibv_devices` prints them; leave the field out where Mooncake shall pick.
+
+    Fires:
+        MOONCAKE_DEVICE=auto explain --num-nodes 1
+    Silent:
+        MOONCAKE_DEVICE=auto-discovery explain --num-nodes 1
+    """
+    weight = Severity.WARNING if process.text("protocol") == "tcp" else None
+    for name in dict.fromkeys(devices_of(masked(process.device_text))):
+        kind = "a word that counts only where it stands alone" if name == AUTO_DISCOVERY else _other_kind(name)
+        if kind:
+            fix = f"write names as `ibv_devices` prints them; left out, or {AUTO_DISCOVERY}, Mooncake picks."
+            yield Problem(("device_name",), f"{shown(name)} is {kind}, not the name of an RDMA device.", fix, weight)
 
 
 def _what_instead(name: str) -> str:
@@ -152,7 +196,8 @@ def _what_instead(name: str) -> str:
 def not_an_ip(process: Process) -> Iterator[Problem]:
     """An address looks like an IP and is none.
 
-    Sees names whose last part is a number, such as 10.0.0.256 or 10.0.0.5.1: no host name ends so.
+    Sees names whose last part is a number, such as 10.0.0.256 or 10.0.0.5.1: no host name ends so. And an IPv4 address
+    with a point at its end, which the C library takes for a name.
 
     Why: it is looked up as a name, which no name server has.
 
@@ -168,6 +213,9 @@ def not_an_ip(process: Process) -> Iterator[Problem]:
         if endpoint.ip is None and host.rstrip(".").rpartition(".")[2].isdigit():
             message = f"{shown(host)} looks like an IPv4 address and is none: four numbers of 0 to 255."
             yield Problem((name,), message, "correct the address.")
+        elif endpoint.ip is not None and host.endswith("."):
+            message = f"{shown(host)} ends in a point, so it is looked up as a name, which no name server has."
+            yield Problem((name,), message, f"write {shown(host.rstrip('.'))}.")
 
 
 @rule("MC046", Severity.WARNING, about="odd_endpoints")
@@ -304,7 +352,8 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     """The port of the master or of the metadata server is the well-known port of another service.
 
     Sees 2379 (etcd), 6379 (Ray's head or Redis), 8265 (Ray's dashboard), 8080 (HTTP metadata), 9003 (the master's
-    metrics) and 10001 (Ray client); for the metadata server also 50051 and the master's own host and port.
+    metrics) and 10001 (Ray client); for the metadata server also 50051 and the master's own host and port; 50051 behind
+    etcd://.
 
     Why: something answers there, so a port check passes, and the RPC fails after 90 seconds without a reason; a lookup
     fails as well, and setup ends in -1.
@@ -316,9 +365,13 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    direct = scheme_of(process.text("master_server_address") or "") is None
+    scheme = scheme_of(process.text("master_server_address") or "")
+    direct = scheme is None
     for name, endpoint in process.endpoints:
         service = _SERVICES.get(endpoint.port or 0)
+        if scheme == "etcd" and endpoint.port == 50051 and name == "master_server_address":
+            fix = f"write {Endpoint(endpoint.host, 50051)} without etcd:// for a master; etcd itself listens on 2379."
+            yield Problem((name,), "port 50051 is where a master listens by default, not etcd.", fix)
         if direct and service and name == "master_server_address":
             message = f"port {endpoint.port} is where {service} listens by default, not the master."
             yield Problem(
@@ -379,8 +432,53 @@ def tiny_chunk(process: Process) -> Iterator[Problem]:
     """
     chunk = process.size("chunk_bytes")
     if chunk is not None and chunk < TINY_CHUNK:
-        message = f"a chunk of {_counted(chunk)} cuts objects into so many transfers that puts crawl."
+        message = f"a chunk of {exact_size(chunk)} cuts objects into so many transfers that puts crawl."
         yield Problem(("chunk_bytes",), message, f'write "64mb", or leave it out{_unit_hint(chunk, "mb")}.')
+
+
+@rule("MC058", Severity.ERROR, about="odd_endpoints")
+def zone_of_a_url(process: Process) -> Iterator[Problem]:
+    """The zone of an IPv6 address is written %25eth0, as only a URL has it.
+
+    Why: outside a URL the C library takes 25eth0 for the interface's name, and finds none.
+
+    Fix: write %eth0.
+
+    Fires:
+        MOONCAKE_MASTER=[fe80::5%25eth0]:50051 explain --num-nodes 1
+    Silent:
+        MOONCAKE_MASTER=[fe80::5%eth0]:50051 explain --num-nodes 1
+    """
+    for name, endpoint in process.odd_endpoints:
+        if name != "metadata_server" and re.search("%25[A-Za-z]", endpoint.host):
+            message = f"{shown(endpoint.host)} has a zone as in a URL; here %25 is not read as a percent sign."
+            right = Endpoint(endpoint.host.replace("%25", "%", 1), endpoint.port)
+            yield Problem((name,), message, f"write {shown(str(right))}.")
+
+
+ADDRESS_SPACE = 1 << 47
+"""Bytes that one Linux process can map: 128 TiB on x86-64, with four levels of page tables."""
+
+
+@rule("MC059", Severity.ERROR)
+def segment_beyond_address_space(process: Process) -> Iterator[Problem]:
+    """The segment that this process contributes is larger than any process can map.
+
+    Sees 128 TiB and more.
+
+    Why: Mooncake allocates the segment at once, which fails on every machine; mostly a unit stands behind bytes.
+
+    Fix: write what the node can spare.
+
+    Fires:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=8388608tb explain --num-nodes 1
+    Silent:
+        MOONCAKE_GLOBAL_SEGMENT_SIZE=8tb explain --num-nodes 1
+    """
+    size = process.size("global_segment_size")
+    if size is not None and process.contributes_segment and ADDRESS_SPACE <= size <= LARGEST:
+        message = f"{exact_size(size)} is more than a process can map, 128 TiB."
+        yield Problem(("global_segment_size",), message, 'write what this node can spare, such as "8gb".')
 
 
 @rule("MC054", Severity.ERROR, about="odd_endpoints")
@@ -450,12 +548,9 @@ def interface_for_an_address(process: Process) -> Iterator[Problem]:
 
 def _is_interface(name: str) -> bool:
     """Whether the kernel or udev gives an interface such a name. ``ibp1s0`` is none: RDMA devices are called so too."""
-    bus = "en(?:o|s|p[0-9]+s)[0-9]+(?:f[0-9]+)?(?:np[0-9]+)?"
-    return re.fullmatch(f"lo|(?:docker|eth|ib|bond)[0-9]+|{bus}", name) is not None
-
-
-def _counted(size: int) -> str:
-    return f"{size} bytes" if size < 1024 else f"{human_size(size)} ({size} bytes)"
+    number = "(?:0|[1-9][0-9]{0,4})"  # node names have zeros in front, the kernel's have none
+    bus = f"en(?:o|s|p{number}s){number}(?:f{number})?(?:np{number})?"
+    return re.fullmatch(f"lo|(?:docker|eth|ib|bond){number}|{bus}", name) is not None
 
 
 def _unit_hint(size: int, unit: str = "gb") -> str:

@@ -266,7 +266,7 @@ def engine_variable(process: Process) -> Iterator[Problem]:
 
     Why: they explain differences between nodes that no field shows.
 
-    Fix: nothing, if they are meant; they must be equal on all nodes.
+    Fix: nothing, if they are meant; they must be equal on all nodes, those of a node's own address or device apart.
 
     Fires:
         MC_GID_INDEX=3 explain --num-nodes 1
@@ -277,9 +277,28 @@ def engine_variable(process: Process) -> Iterator[Problem]:
     if told:
         listed = ", ".join(f"{name}={shown(value, 40)}" for name, value in told)
         message = f"the engine reads these itself, whatever is resolved here: {listed}."
-        fix = "nothing, if they are meant; keep them equal on all nodes."
+        own = ", ".join(name for name, _ in told if name in _OF_ONE_NODE)
+        equal = (
+            f"; keep {'the others' if own else 'them'} equal on all nodes"
+            if own.count(",") + 1 < len(told) or not own
+            else ""
+        )
+        apart = f"; {own} may differ, each node having its own" if own else ""
+        fix = f"nothing, if they are meant{equal}{apart}."
         yield Problem((), message, fix, origin=process.variables.origin(told[0][0]))
 
+
+_OF_ONE_NODE = frozenset(
+    (
+        "MC_TCP_BIND_ADDRESS",
+        "MC_RDMA_BIND_ADDRESS",
+        "MC_GID_INDEX",
+        "MC_IB_PORT",
+        "MC_CUSTOM_TOPO_JSON",
+        "MC_MS_FILTERS",
+    )
+)
+"""Engine variables whose right value is another on each node, as addresses and devices are."""
 
 _TELLING = frozenset(
     (
