@@ -21,10 +21,10 @@ LOWEST_READY := .venv-lowest/.ready
 LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout
 TORCH_BIN := .venv-torch/bin
 TORCH_READY := .venv-torch/.ready
-# PyPI's wheels for Linux bring CUDA along, 3 GB of it; PyTorch's own index has a build without:
-# make test-torch TORCH_ARGS='torch --index-url https://download.pytorch.org/whl/cpu'
+# The usual wheels for Linux bring CUDA along, some GB of it; PyTorch's page "Get Started" names an index of CPU builds:
+# make test-torch TORCH_ARGS='torch --index-url THAT_INDEX'
 TORCH_ARGS ?= torch==2.13.0
-SOAK_SECONDS ?= 300
+SECONDS ?= 300
 PIP := -m pip --disable-pip-version-check install -qq
 
 .PHONY: help setup libraries demo test lint suite test-lowest test-torch bench soak fuzz schemas clean
@@ -63,8 +63,8 @@ test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build o
 	@echo "test-torch: pytest with torch"
 	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py tests/test_docs_types.py
 
-soak: setup ## producers, consumers and faults against a real master for SOAK_SECONDS=300; status 1 when anything is lost
-	@$(BIN)/python -m benchmarks.soak $(SOAK_SECONDS)
+soak: setup ## producers, consumers and faults against a real master for SECONDS=300; status 1 when anything is lost
+	@$(BIN)/python -m benchmarks.soak $(SECONDS)
 
 bench: setup ## the benchmarks, each figure beside its peer
 	@$(BIN)/python -m benchmarks

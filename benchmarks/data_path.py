@@ -193,12 +193,18 @@ def _print_memory(resolution: Resolution) -> None:
     here, there = multiprocessing.get_context("spawn").Pipe()
     child = multiprocessing.get_context("spawn").Process(target=_cycle, args=(resolution, there))
     child.start()
-    table = Table("cycles", "RSS, MB", box=box.SIMPLE_HEAD, title="put, get, remove of 1 MB", title_justify="left")
+    table = Table(
+        "cycles of put, get, remove",
+        "RSS, MB",
+        box=box.SIMPLE_HEAD,
+        title="memory of 1 MB there and back",
+        title_justify="left",
+    )
     for _ in range(3):
         cycles, resident = here.recv()
         table.add_row(str(cycles), f"{resident / 1e6:.1f}")
     child.join()
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=110).print(table)
 
 
 def _cycle(resolution: Resolution, tell: Connection) -> None:
