@@ -21,8 +21,8 @@ LOWEST_READY := .venv-lowest/.ready
 LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout
 TORCH_BIN := .venv-torch/bin
 TORCH_READY := .venv-torch/.ready
-# The usual wheels for Linux bring CUDA along, some GB of it; PyTorch's page "Get Started" names an index of CPU builds:
-# make test-torch TORCH_ARGS='torch --index-url THAT_INDEX'
+# The usual wheels for Linux bring CUDA along, some GB of it. PyTorch's page "Get Started" has the pip arguments for a CPU
+# build; give them as TORCH_ARGS.
 TORCH_ARGS ?= torch==2.13.0
 SECONDS ?= 300
 PIP := -m pip --disable-pip-version-check install -qq
