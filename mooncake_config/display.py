@@ -39,6 +39,8 @@ _OPTION_SECRET = r"""(?ix)(?P<name>(?<![\w-])(?:-u|--(?:proxy-)?user)(?:=|\s*)["
     |\b(?:bearer|basic)\s+)[^\s"')`]+"""
 _HARMLESS = re.compile(r"(?:(?:http|etcd)://)?[A-Za-z0-9._-]*(?::[0-9]{1,5})?(?:/metadata)?")
 """What has no room for a secret: names, and endpoints with a port. Most values are such, at every start."""
+_USUAL_URL = r"(?P<head>(?:https?|redis)://[A-Za-z0-9._-]*:)[A-Za-z0-9.*_~-]*(?P<tail>@[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/metadata)?)"
+"""A URL with a password in which no sign has two meanings, so that one match tells."""
 
 
 def masked(text: str) -> str:
@@ -52,6 +54,9 @@ def masked(text: str) -> str:
     """
     if _HARMLESS.fullmatch(text):
         return text
+    usual = re.fullmatch(_USUAL_URL, text) if "@" in text else None
+    if usual:
+        return f"{usual['head']}***{usual['tail']}"
     hidden = _userinfo_masked(text)
     return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
 

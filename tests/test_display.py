@@ -57,6 +57,7 @@ def test_masked_once_is_masked_for_good(text: str) -> None:
     [
         ("redis://user:pass@h:6379", "redis://user:***@h:6379"),
         ("redis://:pass@h:6379", "redis://:***@h:6379"),
+        ("http://token:pass@h:80/metadata", "http://token:***@h:80/metadata"),
         ("http://token@h/metadata", "http://***@h/metadata"),
         ("http://u:p@ss:w/o://rd@h", "http://u:***@h"),
         ("http://token@h:80/a@b", "http://***@b"),
