@@ -624,6 +624,19 @@ def test_first_put_after_a_restart(caplog: pytest.LogCaptureFixture) -> None:
     assert sum("trying again" in record.message for record in caplog.records) <= 1
 
 
+def test_debris(master: MooncakeMaster, store: MooncakeObjectStore) -> None:
+    """What a put had stored when its master went out of reach is removed with the next put that succeeds."""
+    left, kept = store.put(rollout()), store.put(rollout())
+    store._debris.update(key.removesuffix("/manifest") for key in keys(master) if left.key.rsplit("/", 1)[0] in key)
+    ref = store.put(rollout())
+    assert not store._debris
+    with pytest.raises(ObjectNotFoundError), store.get(left):
+        pass
+    for each in (left, kept, ref):
+        store.remove(each)
+    assert keys(master) == []
+
+
 def test_close_without_a_master() -> None:
     """Close takes less than 15 s where no master answers, and says nothing."""
     master = start_mooncake_master()

@@ -53,7 +53,7 @@ class GatheredWrites(Forwarded):
     """The native client for one put. ``flush`` sends what has gathered, and has to be called at the end.
 
     Every piece is stored with a ``config``, also where Mooncake forgets to pass one on (0.3.12.post1 does, for the
-    rows of ragged columns: they were not pinned).
+    rows of ragged columns: they were not pinned). ``objects`` has what all keys begin with that were to be stored.
     """
 
     def __init__(self, native: Any, acquire: Acquire, config: WriteConfig, message: int) -> None:
@@ -62,11 +62,13 @@ class GatheredWrites(Forwarded):
         self._config_for = config
         self._message = min(message, MESSAGE)
         self._pieces: dict[str, bytes] = {}
+        self.objects: set[str] = set()
         self._bytes = 0
         self._group: str | None = None
 
     def put(self, key: str, value: Any, config: Any = None) -> int:
         """Keeps a value for the next message, or sends it, where it is large."""
+        self._note(key)
         size = memoryview(value).nbytes
         if size > min(SMALL, self._message):
             return int(self._native.put(key, value, config=self._config_for(_group(config), 1)))
@@ -77,12 +79,18 @@ class GatheredWrites(Forwarded):
         self, keys: Sequence[str], ptrs: Sequence[int], sizes: Sequence[int], config: Any = None
     ) -> list[int]:
         """Keeps the small ones of some pieces of memory, and sends the large ones."""
+        for key in keys:
+            self._note(key)
         if sum(sizes) > min(SMALL, self._message):
             pinned = self._config_for(_group(config), len(keys))
             return list(self._native.batch_put_from(keys, ptrs, sizes, config=pinned))
         for key, ptr, size in zip(keys, ptrs, sizes, strict=True):
             self._keep(key, ctypes.string_at(ptr, size), config)
         return [0] * len(keys)
+
+    def _note(self, key: str) -> None:
+        """``PREFIX/PARTITION/ID/…`` → ``PREFIX/PARTITION/ID``, kept in ``objects``."""
+        self.objects.add("/".join(key.split("/", 3)[:3]))
 
     def _keep(self, key: str, value: bytes, config: Any) -> None:
         group = _group(config)

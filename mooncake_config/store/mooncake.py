@@ -226,6 +226,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         self._closed = False
         self._leases: dict[int, str] = {}
         self._live: set[str] = set()
+        self._debris: set[str] = set()
         self._removed: deque[str] = deque(maxlen=1000)
         self._outage = -OUTAGE_SECONDS
         self._metrics_port = metrics_port
@@ -424,10 +425,12 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
                     parts.append(self._put_stage(transfer, stage, columns))
                 client.flush()
             self._check_stored(parts)
-        except BaseException:
-            for part in parts:
-                self._drop(part)
+        except BaseException as error:
+            dropped = [self._drop(part) for part in parts]
+            if not all(dropped) or isinstance(error, MasterUnreachableError):
+                self._debris |= client.objects
             raise
+        self._sweep()
         handle = self._engine.export_ref(_joined(parts, made))
         handle[OWN] = {"version": 1, "marks": made.marks}
         specs = [spec for part in parts for spec in _payloads(part)]
@@ -493,11 +496,24 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
             raise StoreFullError(f"{message}; the object was taken back.", replicas=asked, capacity=self._capacity())
         LOGGER.warning("%s.", message)
 
-    def _drop(self, part: Any) -> None:
+    def _drop(self, part: Any) -> bool:
+        """Removes a part of an object; False where that did not succeed."""
         try:
             self._transfer(Forwarded(self._native), KEY_PREFIX, NoPieces()).cleanup_dataproto(part)
         except NATIVE_FAILURES as error:
-            LOGGER.warning("a put failed, and what it had stored could not be removed: %s", error)
+            LOGGER.warning("a put failed, and what it had stored is not removed before the next one: %s", error)
+            return False
+        return True
+
+    def _sweep(self) -> None:
+        """Removes what earlier puts had stored when the master went out of reach."""
+        while self._debris:
+            base = self._debris.pop()
+            try:
+                self._remove_below(base)
+            except StoreError:
+                self._debris.add(base)
+                return
 
     def _read(self, handle: Mapping[str, Any]) -> dict[str, Any]:
         keys = _manifest_keys(handle)
