@@ -159,7 +159,7 @@ _TELLS: tuple[tuple[str, str, str], ...] = (
 def _why_unreadable(text: str) -> Malformed:
     if re.match(r"[-−–] *[0-9.]", text):
         return _negative(text)
-    refuse_damage(text, EXAMPLE, parse_size)
+    refuse_damage(text, EXAMPLE, parse_positive_size)  # what it takes, every size field takes
     odd = next((c for c in text if c.isdigit() and not c.isascii()), None)
     if odd is not None:
         why, way = f"holds the digit {odd} (U+{ord(odd):04X}), which is not ASCII", "write the digits 0 to 9"

@@ -288,6 +288,20 @@ def test_hostile_text_is_answered_at_once(text: str) -> None:
         assert seconds_to_answer(parse_size, raw) < 1
 
 
+@pytest.mark.parametrize("parse", [parse_size, parse_positive_size])
+@given(
+    text=st.one_of(
+        size_texts(), edited(size_texts()), size_texts().map('"{}"'.format), size_texts().map("{} # x".format)
+    )
+)
+def test_what_a_fix_proposes_is_taken(parse: Callable[[object], int], text: str) -> None:
+    """Whatever size a fix tells to write is taken by the parser that refused."""
+    refusal = refusal_of(parse, text)
+    proposed = re.search(r'"([^"]+)"|: ([0-9][^ …]*)(?: is the next below)?\.$', refusal.fix) if refusal else None
+    if proposed:
+        assert refusal_of(parse, proposed[1] or proposed[2]) is None
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
