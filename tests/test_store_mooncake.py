@@ -621,6 +621,7 @@ def test_first_put_after_a_restart(caplog: pytest.LogCaptureFixture) -> None:
             assert time.monotonic() - started < 10
             with store.get(ref) as got:
                 assert differences(rollout(), got) == {}
+            store.close()
     assert sum("trying again" in record.message for record in caplog.records) <= 1
 
 
@@ -702,6 +703,7 @@ def test_master_gone() -> None:
             again = store.put(rollout())
             with store.get(again) as got:
                 assert differences(rollout(), got) == {}
+            store.close()
 
 
 def _hold(address: str, ready: Any) -> None:
