@@ -93,8 +93,8 @@ def codes_page() -> str:
     """Every code of the native client."""
     head = (
         "# Mooncake's error codes\n\n"
-        "An operation of a store raises a `StoreError`; its `code` is one of these numbers, where the native client gave "
-        "one.\nThe Transfer Engine counts differently: `rc=-200` in the native log is its ERR_METADATA.\n\n"
+        "An operation of a store raises a `StoreError`; its `code` is one of these numbers, where the native client\n"
+        "gave one. The Transfer Engine counts differently: `rc=-200` in the native log is its ERR_METADATA.\n\n"
     )
     return (
         NOTE
