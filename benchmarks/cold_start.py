@@ -31,7 +31,8 @@ def main() -> None:
 
 
 def _start(words: Sequence[str]) -> None:
-    environment = {**os.environ, "MOONCAKE_MASTER": "10.0.0.5:50051"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {**kept, "MOONCAKE_MASTER": "10.0.0.5:50051"}
     subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
 
 

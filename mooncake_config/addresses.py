@@ -503,7 +503,7 @@ def _why_not_metadata(text: str) -> Malformed:
     fix = f"use {P2P}, http://host:port/metadata or etcd://host:port."
     way = _METADATA.first(f"{scheme.lower()}://{rest}")
     if way:
-        fix = f"write {shown(way)}: schemes are lower case."
+        fix = f"write {shown(way)}, since schemes are lower case."
     message = f"{shown(said)} has the scheme {_scheme_shown(scheme)}; Mooncake aborts the process on it (SIGABRT)."
     return Malformed("unknown-scheme", message, fix)
 

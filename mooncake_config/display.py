@@ -31,8 +31,9 @@ _COLON = r"(?:[:：﹕]|%(?:25)*3[aA]|&[#](?:58|[xX]3[aA]);|&colon;|\\+(?:u003[a
 _SLASHES = r"(?:[/／]|%(?:25)*2[fF]){2}"
 _LAST_AT = rf"(?s:.*)(?P<at>{_AT})"
 _SCHEME = rf"[\s\"'`(\[{{<]*[A-Za-z][A-Za-z0-9+.-]*{_COLON}{_SLASHES}"
-# A port, a variable or placeholder for one, and IPv6 without brackets are no passwords.
-_CUT_PASSWORD = rf"""(?x)({_COLON}{_SLASHES})(?![0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2}})([^\s/@:"'%：]*{_COLON})
+# A port, a variable or placeholder for one, and IPv6 are no passwords.
+_CUT_PASSWORD = rf"""(?x)({_COLON}{_SLASHES})(?!\[?[0-9A-Fa-f]{{0,4}}(?::[0-9A-Fa-f]{{0,4}}){{2}})
+    ([^\s/@:"'%：]*{_COLON})
     (?!(?:[0-9]{{0,5}}|\$[{{(]?[A-Z_][A-Z0-9_]*[}})]?|<[^<>]*>|{{{{[^{{}}]*}}}})(?:[^\w%*.!$&+~^-]|$))(?s:.+)"""
 _OPTION_SECRET = r"""(?ix)(?P<name>(?<![\w-])(?:-u|--(?:proxy-)?user)(?:=|\s*)["']?[^\s:"']*:
     |(?<![\w-])--?(?:pass(?:word|wd|phrase)?|[\w-]*token|secret)\s+

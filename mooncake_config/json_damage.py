@@ -37,15 +37,15 @@ _BRACKET = re.compile(rf"{_STRING}|(?P<opens>[\[{{])|(?P<closes>[\]}}])", re.DOT
 _UNEXPANDED = re.compile(
     r"\$\{\w+\}?|\$[A-Za-z_]\w*|\$\([^)]*\)?|\{\{.*?\}\}|`[^`]+`|%[A-Za-z_]\w*%|<[A-Za-z][\w .-]*>"
 )
-_PYTHON = re.compile(r"(?P<constant>None|True|False)\b|(?:[uUrRbB]{1,2})?'|(?:dict|OrderedDict)\(|\(")
-_FILE_NAME = re.compile(r"(?:file:)?[\w.~/ -]*(?:/[\w.-]+|\.(?:json[c5l]?|ya?ml|toml|txt|conf|cfg))")
-_ENTRY = re.compile(r"[\"']?[A-Za-z_][\w.-]*[\"']?\s*[:=]")
-_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
-_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z]+);")
-_BASE64 = re.compile(r"eyJ[\w+/=-]+")
-_ESCAPED_CHARACTER = re.compile(r"\\+(?:u00([0-7][0-9A-Fa-f])|([^A-Za-z0-9\s]))")
-_TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
-_SHELL_WORD = re.compile(r"'\{.*\}'")
+_PYTHON = r"(?P<constant>None|True|False)\b|(?:[uUrRbB]{1,2})?'|(?:dict|OrderedDict)\(|\("
+_FILE_NAME = r"(?:file:)?[\w.~/ -]*(?:/[\w.-]+|\.(?:json[c5l]?|ya?ml|toml|txt|conf|cfg))"
+_ENTRY = r"[\"']?[A-Za-z_][\w.-]*[\"']?\s*[:=]"
+_PERCENT = r"%[0-9A-Fa-f]{2}"
+_ENTITY = r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z]+);"
+_BASE64 = r"eyJ[\w+/=-]+"
+_ESCAPED_CHARACTER = r"\\+(?:u00([0-7][0-9A-Fa-f])|([^A-Za-z0-9\s]))"
+_TEMPLATE = r"\{\{[^{}]*\}\}"
+_SHELL_WORD = r"'\{.*\}'"
 
 # What only a shell does, in words. Of a file these words would be wrong.
 _NEVER_EXPANDED = "was never expanded: single quotes or a file kept it from a shell"
@@ -78,7 +78,7 @@ _WITHOUT_SHELL = (
 
 _TAIL = 2000
 """Characters at the end of a text in which a password may have been cut."""
-_CUT_PASSWORD = re.compile(r"""(://[^\s/@:"']*:)(?![0-9]{0,5}(?:[/"',;}\s]|$))[^\s"'@]+$""")
+_CUT_PASSWORD = r"""(://[^\s/@:"']*:)(?![0-9]{0,5}(?:[/"',;}\s]|$))[^\s"'@]+$"""
 
 Diagnosis = tuple[str, str]
 """What happened, and what to write; neither ends with a full stop."""
@@ -102,7 +102,7 @@ def diagnose_file(text: str, error: JSONDecodeError) -> tuple[str, str]:
     happened, write = diagnose(text, error)
     for words, instead in _WITHOUT_SHELL:
         happened, write = happened.replace(words, instead), write.replace(words, instead)
-    return happened, _SHELL_WORD.sub(lambda word: "".join(shlex.split(word.group())), write)
+    return happened, re.sub(_SHELL_WORD, lambda word: "".join(shlex.split(word.group())), write)
 
 
 def tell_text(text: str) -> Diagnosis | None:
@@ -141,9 +141,9 @@ def is_deeper_than(text: str, levels: int) -> bool:
 def arrived(text: str) -> str:
     """The text as it is shown: a password stays hidden also where it is escaped, encoded, or cut before its ``@``."""
     plain = _plain(text)
-    if plain != text and (has_secret(plain) or _CUT_PASSWORD.search(plain[-_TAIL:])):
+    if plain != text and (has_secret(plain) or re.search(_CUT_PASSWORD, plain[-_TAIL:])):
         text = plain
-    return shown(text[:-_TAIL] + _CUT_PASSWORD.sub(r"\1***", text[-_TAIL:]))
+    return shown(text[:-_TAIL] + re.sub(_CUT_PASSWORD, r"\1***", text[-_TAIL:]))
 
 
 def _arrived_part(part: str, text: str) -> str:
@@ -155,14 +155,14 @@ def _plain(text: str) -> str:
     """The text with every kind of escape taken away that could keep a password from being recognised."""
     for _ in range(3):
         before = text
-        if _PERCENT.search(text):
+        if re.search(_PERCENT, text):
             text = _unquoted(text)
-        if _ENTITY.search(text):
+        if re.search(_ENTITY, text):
             text = _unescaped_entities(text)
-        text = _ESCAPED_CHARACTER.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], text)
+        text = re.sub(_ESCAPED_CHARACTER, lambda m: chr(int(m[1], 16)) if m[1] else m[2], text)
         if text == before:
             break
-    return _base64_decoded(text) if _BASE64.fullmatch(text) else text
+    return _base64_decoded(text) if re.fullmatch(_BASE64, text) else text
 
 
 def _unquoted(text: str) -> str:
@@ -241,7 +241,7 @@ def _quoted_nothing(text: str, error: JSONDecodeError) -> Diagnosis | None:
 
 def _unexpanded(text: str, error: JSONDecodeError) -> Diagnosis | None:
     # A template's brackets are an object's to the parser, which stops between them.
-    template = (one for one in _TEMPLATE.finditer(error.doc) if one.start() <= error.pos < one.end())
+    template = (one for one in re.finditer(_TEMPLATE, error.doc) if one.start() <= error.pos < one.end())
     found = _UNEXPANDED.match(text) or _UNEXPANDED.match(_rest(error)) or next(template, None)
     if found is None:
         return None
@@ -269,10 +269,12 @@ def _encoded(text: str, error: JSONDecodeError) -> Diagnosis | None:
     for pattern, undo, name in (
         (_PERCENT, _unquoted, "percent-encoded, as in a URL (%22 for a quote)"),
         (_ENTITY, _unescaped_entities, "HTML-escaped (&quot; for a quote)"),
-        (re.compile(r"\\u00[0-7]", re.IGNORECASE), _ascii_unescaped, r"escaped as in a JSON text (\u0022 for a quote)"),
+        (r"(?i)\\u00[0-7]", _ascii_unescaped, r"escaped as in a JSON text (\u0022 for a quote)"),
         (_BASE64, _base64_decoded, "base64"),
     ):
-        found = (_object_in(undo(text)) or _object_in(undo(text.replace("+", " ")))) if pattern.search(text) else None
+        found = (
+            (_object_in(undo(text)) or _object_in(undo(text.replace("+", " ")))) if re.search(pattern, text) else None
+        )
         if found:
             return f"it is {name}", f"hand it over decoded: {_argument(found)}"
     return None
@@ -343,7 +345,7 @@ def _peeled(steps: tuple[str, ...], text: str) -> Iterator[tuple[tuple[str, ...]
 
 
 def _python_notation(text: str, error: JSONDecodeError) -> Diagnosis | None:
-    found = _PYTHON.match(_rest(error))
+    found = re.match(_PYTHON, _rest(error))
     if found is None:
         return None
     word = found["constant"]
@@ -476,13 +478,13 @@ def _invisible(text: str, error: JSONDecodeError) -> Diagnosis | None:
 def _file_without_at(text: str, error: JSONDecodeError) -> Diagnosis | None:
     if text.startswith("@"):
         return _BLANK_BEFORE_AT, f"begin with the @: {shown(text)}"
-    if len(text) > 1024 or not _FILE_NAME.fullmatch(text):
+    if len(text) > 1024 or not re.fullmatch(_FILE_NAME, text):
         return None
     return "it looks like the name of a file", f"put an @ before it: @{shown(text.removeprefix('file://'))}"
 
 
 def _no_brackets(text: str, error: JSONDecodeError) -> Diagnosis | None:
-    found = _ENTRY.match(text)
+    found = re.match(_ENTRY, text)
     if found is None:
         return None
     if found.group().endswith("="):

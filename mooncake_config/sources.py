@@ -22,7 +22,7 @@ SCHEMA_KEY = "$schema"
 """A key that editors put into JSON. It is allowed everywhere and means nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wiring:
     """How a field is tied to the outside; stands beside its type in the settings class.
 
@@ -51,7 +51,7 @@ class Wiring:
     unclaimed: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Form:
     """What an editor accepts as a field's value; stands beside the parser, which takes all of it.
 
@@ -70,7 +70,7 @@ class Form:
     choices: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FieldSpec:
     """One row of the table of fields, as read off a settings class."""
 
@@ -132,7 +132,7 @@ def real_environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class World:
     """All that the sources may read."""
 

@@ -187,7 +187,7 @@ CHOICE = "use P2PHANDSHAKE, http://host:port/metadata or etcd://host:port."
          CHOICE),
         ("://h", "unknown-scheme", '://h has the scheme ""; Mooncake aborts the process on it (SIGABRT).', CHOICE),
         ("Http://h/m", "unknown-scheme", "Http://h/m has the scheme Http; Mooncake aborts the process on it (SIGABRT).",
-         "write http://h/m: schemes are lower case."),
+         "write http://h/m, since schemes are lower case."),
         ("http:///m", "missing-host", "in http:///m: an endpoint has no host before the port.", HTTP),
         ("http://:80/m", "missing-host", "in http://:80/m: :80 has no host before the port.", HTTP),
         ("http://h:0/m", "bad-port", "in http://h:0/m: h:0 ends in 0, which is no port (1 to 65535).", HTTP),

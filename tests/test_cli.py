@@ -430,7 +430,13 @@ def test_nowhere_to_answer(words: str, redirection: str, status: int, says: str)
 
 def test_interrupted() -> None:
     """Ctrl-C while standard input is awaited ends the command with status 130, without a traceback."""
-    code = "import sys; from mooncake_config.cli import main; print('ready', file=sys.stderr); sys.exit(main())"
+    # A job in the background is started with SIGINT ignored, and CI may be one.
+    code = """if True:
+        import signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from mooncake_config.cli import main
+        print('ready', file=sys.stderr)
+        sys.exit(main())"""
     command = [sys.executable, "-c", code, "explain", *NODE, "--mooncake-store-init-kwargs", "-"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as asked:

@@ -30,7 +30,7 @@ class Problem:
     origin: Origin | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rule(Generic[Subject_contra]):
     """A check: code, name, severity, and the page that its docstring is.
 
