@@ -57,7 +57,7 @@ suite: libraries $(READY) ## the tests, with the coverage of branches held
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake" --ignore-glob="tests/test_store*"
+	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
