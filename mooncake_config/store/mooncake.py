@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooncake_config.display import shown
@@ -245,18 +246,21 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         return ref
 
     def _put_fields(self, fields: dict[str, Any], specs: Mapping[str, ValueSpec]) -> MooncakeRef:
-        made = plan(fields, specs)
-        try:
-            return self._persistently(lambda: self._put_plan(made))
-        except _ENCODING_FAILURES:
-            # Encoding comes before the first byte is sent, so nothing is left behind.
-            refused = unencodable(made)
-            if not refused:
-                raise
-        except _UnreadableColumnsError as error:
-            refused = error.names
-        again = plan(fields, specs, refused)
-        return self._persistently(lambda: self._put_plan(again))
+        refused: set[str] = set()
+        while True:
+            made = plan(fields, specs, refused)
+            try:
+                return self._persistently(partial(self._put_plan, made))
+            except _ENCODING_FAILURES:
+                # Encoding comes before the first byte is sent, so nothing is left behind.
+                found = unencodable(made) - refused
+                if not found:
+                    raise
+            except _UnreadableColumnsError as error:
+                found = error.names - refused
+                if not found:
+                    raise
+            refused |= found
 
     @property
     def unreleased(self) -> int:
