@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -219,6 +219,9 @@ def python(enter: list[str], script: str, *arguments: str) -> Iterator[subproces
         try:
             yield child
         finally:
+            # The end of its standard input ends it well, and a master that it started with it.
+            with suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=20)
             child.kill()
 
 
