@@ -38,13 +38,13 @@ class Forwarded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._native, name)
 
-    def batch_remove(self, keys: Sequence[str], force: bool = False) -> list[int]:  # noqa: FBT001, FBT002
+    def batch_remove(self, keys: Sequence[str], force: bool = False) -> list[int]:  # noqa: FBT001, FBT002 - Mooncake's own
         """Removes keys; the code of each."""
         codes = list(self._native.batch_remove(keys, force))
         self._lost = next((code for code in codes if code in OUT_OF_REACH), None)
         return codes
 
-    def remove(self, key: str, force: bool = False) -> int:  # noqa: FBT001, FBT002
+    def remove(self, key: str, force: bool = False) -> int:  # noqa: FBT001, FBT002 - Mooncake's own
         """Removes a key, unless the master was out of reach a moment ago (4 s for each attempt)."""
         return int(self._native.remove(key, force)) if self._lost is None else self._lost
 

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack  # type: ignore[import-untyped]  # no annotations upstream
 import numpy as np
 
 from mooncake_config.store import ROLLOUT_VALUE_SPEC, ValueSpec

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack  # type: ignore[import-untyped]  # no annotations upstream
 import numpy as np
 
 from mooncake_config.store.tensors import array_tensor, dtype_name, is_tensor, tensor_array

@@ -26,7 +26,7 @@ def plain_tensor(tensor: Any) -> Any:
 
 def tensor_array(tensor: Any) -> np.ndarray[Any, Any]:
     """The numbers of a tensor, on its memory where that is plain. int16 stands for bfloat16, which NumPy lacks."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch  # type: ignore[import-not-found, unused-ignore]  # torch is no dependency
 
     plain = plain_tensor(tensor)
     array: np.ndarray[Any, Any] = (plain.view(torch.int16) if plain.dtype is torch.bfloat16 else plain).numpy()
