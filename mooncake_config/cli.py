@@ -10,43 +10,26 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from mooncake_config.arguments import (
-    BACKEND_FLAG,
-    REPLICA_FLAG,
-    RUNTIME_ENV_FLAG,
-    PastedCommand,
-    WrongUse,
-    add_object_store_arguments,
-    meant_flag,
-    read_pasted_command,
-)
+from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
 from mooncake_config.display import masked, shown
-from mooncake_config.findings import Fault, Finding, Severity
+from mooncake_config.findings import Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
-from mooncake_config.process import Backend, Process
-from mooncake_config.provenance import Origin, Source
-from mooncake_config.report import (
+from mooncake_config.options import add_job_options, job_of
+from mooncake_config.process import Process
+from mooncake_config.report.documents import (
     Document,
     check_document,
     env_lines,
     explain_document,
     finding_lines,
     is_ok,
-    print_check,
-    print_explanation,
-    print_rule_list,
-    print_rule_page,
     rule_document,
 )
-from mooncake_config.resolve import resolve_process
+from mooncake_config.report.pages import print_check, print_explanation, print_rule_list, print_rule_page
 from mooncake_config.rules import examine, find_rule
-from mooncake_config.settings import FIELDS
-from mooncake_config.sources import Environment, real_environment
-from mooncake_config.topology import Role, Topology
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,14 +170,14 @@ def _add_explain(commands: Commands) -> None:
     about = "print the effective settings of one process, where each came from, and every finding"
     example = "explain --num-nodes 2 -- python3 train.py --object-store-backend mooncake …"
     parser = _add_command(commands, "explain", about, _explain, example)
-    _add_job_options(parser)
+    add_job_options(parser)
     _add_format(parser, ("table", "json", "env"))
 
 
 def _add_check(commands: Commands) -> None:
     about = "explain, then look at this machine and at the endpoints, each with a time limit"
     parser = _add_command(commands, "check", about, _check, "check --num-nodes 2 --role trainer --local-rank 0")
-    _add_job_options(parser)
+    add_job_options(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument(
         "--host-root", type=_directory, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
@@ -225,52 +208,8 @@ def _add_demo(commands: Commands) -> None:
     _add_command(commands, "demo", about, _demo, "demo")
 
 
-def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    add_object_store_arguments(parser, default_backend=Backend.MOONCAKE)
-    parser.set_defaults(object_store_backend=None, mooncake_replica_num=None)
-    job = parser.add_argument_group("process and job")
-    job.add_argument(
-        "--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s"
-    )
-    job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
-    job.add_argument(
-        "--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)"
-    )
-    job.add_argument(
-        "--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)"
-    )
-    job.add_argument(
-        "--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)"
-    )
-    job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
-    findings = parser.add_argument_group("findings")
-    findings.add_argument(
-        "--ignore",
-        action="append",
-        type=_known_rule,
-        default=[],
-        metavar="RULE",
-        help="drop findings of a rule (repeatable)",
-    )
-    findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
-
-
 def _add_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     parser.add_argument("--format", choices=formats, default="table", help="default: %(default)s")
-
-
-def _count(text: str) -> int:
-    return _whole_number(text, 1)
-
-
-def _rank(text: str) -> int:
-    return _whole_number(text, 0)
-
-
-def _whole_number(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a whole number of {least} or more")
-    return int(text)
 
 
 def _directory(text: str) -> Path:
@@ -280,14 +219,8 @@ def _directory(text: str) -> Path:
     return path
 
 
-def _known_rule(name: str) -> str:
-    if find_rule(name) is None:
-        raise argparse.ArgumentTypeError(f"{shown(name)!r} is no rule; `mooncake-config rule` lists them")
-    return name
-
-
 def _explain(options: argparse.Namespace) -> int:
-    process = process_of(options)
+    process = job_of(options).resolve()
     findings = examine(process, options.ignore)
     if options.format == "json":
         _print_document(explain_document(process, findings))
@@ -301,7 +234,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from mooncake_config.check import check_dry_setup, check_process
 
-    result = check_process(process_of(options), options.ignore, root=options.host_root)
+    result = check_process(job_of(options).resolve(), options.ignore, root=options.host_root)
     if options.dry_setup:
         result = check_dry_setup(result, options.ignore)
     if options.format == "json":
@@ -314,98 +247,6 @@ def _check(options: argparse.Namespace) -> int:
 def _limit(options: argparse.Namespace) -> Severity:
     """The mildest severity that makes the exit status 1."""
     return Severity.WARNING if options.strict else Severity.ERROR
-
-
-def process_of(options: argparse.Namespace) -> Process:
-    """The process that the job options ask about, a pasted command taken into account.
-
-    Raises:
-        WrongUse: a flag given twice, or a value in the pasted command that is no choice or no integer.
-    """
-    pasted: PastedCommand = options.pasted or PastedCommand()
-    _refuse_doubled_flags(options, pasted)
-    topology = Topology(
-        num_nodes=options.num_nodes,
-        trainer_nodes=options.trainer_nodes,
-        local_rank=options.local_rank,
-        processes_per_node=options.processes_per_node,
-        node_ip=options.node_ip,
-    )
-    process, _ = resolve_process(
-        pasted.flags.get(INIT_KWARGS_FLAG, options.mooncake_store_init_kwargs),
-        backend=_backend(options, pasted),
-        role=options.role,
-        replica_num=_replica_num(options, pasted),
-        topology=topology,
-        environment=_environment(pasted),
-        faults=(*pasted.faults, *_assumed_backend(options, pasted)),
-    )
-    unheard = _submitter_only_variables(process, pasted) if pasted.submits else None
-    return replace(process, faults=(*process.faults, unheard)) if unheard else process
-
-
-def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault | None:
-    """The fields that variables win which a ``ray job submit`` hands to no process like this one."""
-    heard = {*pasted.spots, *(pasted.for_driver if process.role is Role.DRIVER else ())}
-    won = [(spec, spec.wiring.variable, process.winner(spec.name)) for spec in FIELDS if spec.wiring.variable]
-    unheard = {
-        variable: (spec, claim.raw)
-        for spec, variable, claim in won
-        if claim and claim.origin.source is Source.ENV and variable not in heard
-    }
-    if not unheard or process.backend is not Backend.MOONCAKE:
-        return None
-    message = f"ray job submit hands {', '.join(unheard)} to no actor, unless each node had it before Ray started."
-    everywhere = {name: shown(raw) for name, (spec, raw) in unheard.items() if not spec.wiring.node_local}
-    local = [name for name, (spec, _) in unheard.items() if spec.wiring.node_local]
-    ways = []
-    if everywhere:
-        ways.append(f"put {json.dumps({'env_vars': everywhere})} into {RUNTIME_ENV_FLAG}")
-    if local:
-        ways.append(f"export {' and '.join(local)} on each node before Ray starts there")
-    names = tuple(spec.name for spec, _ in unheard.values())
-    origin = Origin(Source.ENV, next(iter(unheard)))
-    return Fault("submitter-only-variable", names, origin, message, f"{'; '.join(ways)}.")
-
-
-def _environment(pasted: PastedCommand) -> Environment:
-    real = real_environment(None)
-    return Environment({**real, **pasted.variables}, pasted.spots) if pasted.variables else Environment(real)
-
-
-def _refuse_doubled_flags(options: argparse.Namespace, pasted: PastedCommand) -> None:
-    given = {
-        INIT_KWARGS_FLAG: options.mooncake_store_init_kwargs is not None,
-        BACKEND_FLAG: options.object_store_backend is not None,
-        REPLICA_FLAG: options.mooncake_replica_num is not None,
-    }
-    for flag, before in given.items():
-        if before and flag in pasted.flags:
-            raise WrongUse(f"{flag} stands before -- and in the pasted command; give it once")
-
-
-def _backend(options: argparse.Namespace, pasted: PastedCommand) -> Backend:
-    name = pasted.flags.get(BACKEND_FLAG, options.object_store_backend or Backend.MOONCAKE.value)
-    if name not in [backend.value for backend in Backend]:
-        choices = ", ".join(backend.value for backend in Backend)
-        raise WrongUse(f"{BACKEND_FLAG} {shown(name)} in the pasted command: choose from {choices}")
-    return Backend(name)
-
-
-def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
-    text = pasted.flags.get(REPLICA_FLAG)
-    if text is None:
-        return 1 if options.mooncake_replica_num is None else int(options.mooncake_replica_num)
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise WrongUse(f"{REPLICA_FLAG} {shown(text)} in the pasted command is not an integer")
-    return int(text)
-
-
-def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tuple[Fault, ...]:
-    if options.pasted is None or options.object_store_backend or BACKEND_FLAG in pasted.flags:
-        return ()
-    message = "the pasted command does not select an object store, so Ray's would be used; it is read as mooncake here."
-    return (Fault("assumed-backend", (), Origin(Source.CLI, BACKEND_FLAG), message, f"add {BACKEND_FLAG} mooncake."),)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mooncake_config.report import print_explanation
+from mooncake_config.report.pages import print_explanation
 from mooncake_config.resolve import Resolution, resolve_store_config
 from mooncake_config.sizes import human_size
 from mooncake_config.store import ObjectStore, open_object_store

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
-from mooncake_config.report import env_lines, explain_document, finding_document, print_explanation
+from mooncake_config.report.documents import env_lines, explain_document, finding_document
+from mooncake_config.report.pages import print_explanation
 from mooncake_config.resolve import resolve_process
 from mooncake_config.rules import examine
 from mooncake_config.sources import Environment

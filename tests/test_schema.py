@@ -20,7 +20,7 @@ from mooncake_config.check import check_before_opening
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Source
-from mooncake_config.report import check_document, explain_document
+from mooncake_config.report.documents import check_document, explain_document
 from mooncake_config.resolve import resolve_process
 from mooncake_config.rules import examine
 from mooncake_config.schema import explain_schema, init_kwargs_schema, schema_text, stale_schemas, write_schemas

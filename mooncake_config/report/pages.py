@@ -1,16 +1,16 @@
-"""Pages of text from a process and its findings: the table, the JSON documents, the env lines."""
+"""Pages for a person, from a process, its findings, and rules: tables and blocks of text."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mooncake_config.display import has_secret, masked, raw_in_json, shown
+from mooncake_config.display import shown
 from mooncake_config.findings import Finding, Severity
-from mooncake_config.process import Backend, Process, Value, fingerprint, setup_kwargs
+from mooncake_config.process import Backend, Process, Value
 from mooncake_config.provenance import Claim, Source
+from mooncake_config.report.documents import is_ok
 from mooncake_config.rules import Rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import human_size
@@ -25,126 +25,19 @@ if TYPE_CHECKING:
     from mooncake_config.check import CheckResult
     from mooncake_config.host import Host
 
-Document = dict[str, Any]
-"""A JSON answer, ready for ``json.dumps``."""
-
 _WIDEST_SPOT = len("--mooncake-store-init-kwargs")
-_COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
-_MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
-
-
-def is_ok(findings: Sequence[Finding]) -> bool:
-    """Whether no error stands."""
-    return not any(finding.severity is Severity.ERROR for finding in findings)
-
-
-def explain_document(process: Process, findings: Sequence[Finding]) -> Document:
-    """The JSON answer of ``explain``; its schema is ``schemas/explain.schema.json``."""
-    topology = process.topology
-    return {
-        "version": 1,
-        "ok": is_ok(findings),
-        "backend": process.backend.value,
-        "process": {
-            "role": process.role.value,
-            "local_rank": topology.local_rank,
-            "contributes_segment": process.contributes_segment,
-        },
-        "topology": {
-            "num_nodes": topology.num_nodes,
-            "trainer_nodes": topology.trainer_nodes,
-            "processes_per_node": topology.processes_per_node,
-            "node_ip": raw_in_json(process.node.address),
-        },
-        "fields": {spec.name: _field_document(process, spec) for spec in FIELDS},
-        "replica_num": process.replica_num,
-        "memory_per_node": process.node_memory,
-        "setup": _setup_document(process, findings),
-        "findings": [finding_document(finding) for finding in findings],
-        "fingerprint": fingerprint(process),
-    }
-
-
-def check_document(result: CheckResult) -> Document:
-    """The JSON answer of ``check``: that of ``explain``, the facts of the host, and what was asked live."""
-    document = explain_document(result.node.process, result.findings)
-    return {**document, "host": result.host_facts, "probes": result.probe_facts}
-
-
-def _field_document(process: Process, spec: FieldSpec) -> Document:
-    winner = process.winner(spec.name)
-    value = process.values[spec.name]
-    if value is None and spec.wiring.default == "" and winner is None:
-        value = ""
-    return {
-        "value": masked(value) if isinstance(value, str) else value,
-        "raw": raw_in_json(winner.raw) if winner else None,
-        "source": winner.origin.source.value if winner else None,
-        "origin": winner.origin.spot if winner else None,
-        "overridden": [_claim_document(claim) for claim in process.ledger.overridden(spec.name)],
-    }
-
-
-def _claim_document(claim: Claim) -> Document:
-    return {"raw": raw_in_json(claim.raw), "source": claim.origin.source.value, "origin": claim.origin.spot}
-
-
-def _setup_document(process: Process, findings: Sequence[Finding]) -> Document | None:
-    if process.backend is not Backend.MOONCAKE or not is_ok(findings):
-        return None
-    return {key: masked(value) if isinstance(value, str) else value for key, value in setup_kwargs(process).items()}
-
-
-def finding_document(finding: Finding) -> Document:
-    """One finding as JSON."""
-    return {
-        "code": finding.code,
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "fields": list(finding.fields),
-        "source": finding.source.value if finding.source else None,
-        "origin": finding.origin.spot if finding.origin else None,
-        "node": finding.node,
-        "message": finding.message,
-        "fix": finding.fix,
-    }
-
-
-def env_lines(process: Process) -> Iterator[str]:
-    """Lines for a shell: an export for each field that has a variable and a value; comments name the others."""
-    for spec in FIELDS:
-        value, variable = process.values[spec.name], spec.wiring.variable
-        if variable is None:
-            if value is not None:
-                yield f"# {spec.name} {value}: has no variable; give it as an init kwarg"
-        elif value in (None, ""):
-            continue
-        elif isinstance(value, str) and has_secret(value):
-            yield f"# {variable}: its value holds a password and is not printed"
-        elif spec.wiring.node_local:
-            yield f"# {variable}={shown(value)}: belongs to this node; export it on each node"
-        else:
-            yield f"export {variable}={shlex.quote(str(value))}"
-
-
-def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """The findings, one line each."""
-    return (str(finding) for finding in findings)
-
-
-def rule_document(rule: Rule[object]) -> Document:
-    """One rule as JSON."""
-    return {"code": rule.code, "rule": rule.name, "severity": rule.severity.value, "page": rule.page}
+COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
 
 
 def print_rule_list(console: Console, rules: Sequence[Rule[object]]) -> None:
     """All rules: code, severity, name and summary."""
     from rich.text import Text
 
-    table = _plain_table("code", "severity", "rule")
+    table = plain_table("code", "severity", "rule")
     for rule in rules:
         about = Text.assemble((rule.name, "bold"), f"\n{rule.summary}")
-        table.add_row(Text(rule.code), Text(rule.severity.value, _COLOURS[rule.severity]), about)
+        table.add_row(Text(rule.code), Text(rule.severity.value, COLOURS[rule.severity]), about)
     console.print(table)
 
 
@@ -183,7 +76,7 @@ def print_check(console: Console, result: CheckResult) -> None:
     for name, fact in host_lines(result.node.host):
         console.print(Text(f"{name:<14} {fact}"))
     console.print()
-    table = _plain_table("asked", "of", "answer", "after")
+    table = plain_table("asked", "of", "answer", "after")
     for probe in result.probe_facts:
         table.add_row(
             *(Text(shown(probe[key], 200)) for key in ("what", "target", "answer")), f"{probe['seconds']:.2f} s"
@@ -196,9 +89,9 @@ def print_findings(console: Console, findings: Sequence[Finding]) -> None:
     """The findings, worst first, and their count."""
     for finding in findings:
         console.print()
-        console.print(_finding_block(finding))
+        console.print(finding_block(finding))
     console.print()
-    console.print(_verdict(findings))
+    console.print(verdict(findings))
 
 
 def _heading(process: Process) -> Text:
@@ -219,11 +112,11 @@ def _heading(process: Process) -> Text:
 def _field_table(process: Process) -> Table:
     from rich.text import Text
 
-    table = _plain_table("field", "value", "source", "set in")
+    table = plain_table("field", "value", "source", "set in")
     for spec in FIELDS:
         winner = process.winner(spec.name)
         refused = winner is not None and process.values[spec.name] is None and winner.raw is not None
-        text = shown(winner.raw) if refused and winner else _value_text(spec, process.values[spec.name])
+        text = shown(winner.raw) if refused and winner else value_text(spec, process.values[spec.name])
         spot = "" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot)
         where = Text.assemble(
             spot, *((f"\n{_overridden(lost)}", "dim") for lost in process.ledger.overridden(spec.name))
@@ -233,7 +126,7 @@ def _field_table(process: Process) -> Table:
     return table
 
 
-def _plain_table(*headings: str) -> Table:
+def plain_table(*headings: str) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -252,7 +145,7 @@ def _overridden(lost: Claim) -> str:
     return f"over {raw} ({shown(origin)})"
 
 
-def _value_text(spec: FieldSpec, value: Value) -> str:
+def value_text(spec: FieldSpec, value: Value) -> str:
     if isinstance(value, int):
         return f"{human_size(value)} ({value})" if value >= 1024 else f"{value} bytes"
     if value == "":
@@ -285,9 +178,9 @@ def _why_not_contributing(process: Process) -> str:
 def host_lines(host: Host) -> Iterator[tuple[str, str]]:
     """The facts of a machine that a person compares with the settings."""
     yield "host", shown(host.hostname or "name unknown")
-    yield "memory", f"{_amount(host.memory_total)}, {_amount(host.memory_available)} available"
-    yield "cgroup limit", _amount(host.memory_limit)
-    yield "memlock", _amount(host.memlock)
+    yield "memory", f"{amount(host.memory_total)}, {amount(host.memory_available)} available"
+    yield "cgroup limit", amount(host.memory_limit)
+    yield "memlock", amount(host.memlock)
     devices = host.rdma_devices
     names = "unknown" if devices is None else ", ".join(device.name for device in devices) or "none"
     yield "RDMA devices", shown(names, 200)
@@ -295,21 +188,21 @@ def host_lines(host: Host) -> Iterator[tuple[str, str]]:
     yield "addresses", shown(", ".join(addresses) or "unknown", 200)
 
 
-def _amount(limit: int | str | None) -> str:
+def amount(limit: int | str | None) -> str:
     return "unknown" if limit is None else limit if isinstance(limit, str) else human_size(limit)
 
 
-def _finding_block(finding: Finding) -> Table:
+def finding_block(finding: Finding) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     block = Table.grid(padding=(0, 1, 0, 0))
     block.add_column(no_wrap=True)
     block.add_column(overflow="fold")
-    colour = _COLOURS[finding.severity]
+    colour = COLOURS[finding.severity]
     about = f" · {', '.join(finding.fields)}" if finding.fields else ""
     head = Text.assemble((f"{finding.severity.value} {finding.code}", colour), f" {finding.rule}{about}")
-    block.add_row(Text(_MARKS[finding.severity], colour), head)
+    block.add_row(Text(MARKS[finding.severity], colour), head)
     block.add_row("", Text(finding.message))
     if finding.origin:
         block.add_row("", Text.assemble(("From ", "dim"), shown(finding.origin.spot, 200)))
@@ -319,7 +212,7 @@ def _finding_block(finding: Finding) -> Table:
     return block
 
 
-def _verdict(findings: Sequence[Finding]) -> Text:
+def verdict(findings: Sequence[Finding]) -> Text:
     from rich.text import Text
 
     if not findings:

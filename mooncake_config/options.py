@@ -1,0 +1,133 @@
+"""The job options of the command line: which process of which job is asked about."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from mooncake_config.arguments import (
+    BACKEND_FLAG,
+    REPLICA_FLAG,
+    PastedCommand,
+    WrongUse,
+    add_object_store_arguments,
+)
+from mooncake_config.display import shown
+from mooncake_config.findings import Fault
+from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
+from mooncake_config.job import Job
+from mooncake_config.process import Backend
+from mooncake_config.provenance import Origin, Source
+from mooncake_config.rules import find_rule
+from mooncake_config.topology import Role, Topology
+
+
+def add_job_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that ``explain``, ``check`` and ``plan`` share; :func:`job_of` reads them."""
+    add_object_store_arguments(parser, default_backend=Backend.MOONCAKE)
+    parser.set_defaults(object_store_backend=None, mooncake_replica_num=None)
+    job = parser.add_argument_group("process and job")
+    job.add_argument(
+        "--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s"
+    )
+    job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
+    job.add_argument(
+        "--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)"
+    )
+    job.add_argument(
+        "--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)"
+    )
+    job.add_argument(
+        "--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)"
+    )
+    job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
+    findings = parser.add_argument_group("findings")
+    findings.add_argument(
+        "--ignore",
+        action="append",
+        type=_known_rule,
+        default=[],
+        metavar="RULE",
+        help="drop findings of a rule (repeatable)",
+    )
+    findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
+
+
+def _count(text: str) -> int:
+    return _whole_number(text, 1)
+
+
+def _rank(text: str) -> int:
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a whole number of {least} or more")
+    return int(text)
+
+
+def _known_rule(name: str) -> str:
+    if find_rule(name) is None:
+        raise argparse.ArgumentTypeError(f"{shown(name)!r} is no rule; `mooncake-config rule` lists them")
+    return name
+
+
+def job_of(options: argparse.Namespace) -> Job:
+    """The job that the options and the pasted command ask about.
+
+    Raises:
+        WrongUse: a flag given twice, or a value in the pasted command that is no choice or no integer.
+    """
+    pasted: PastedCommand = options.pasted or PastedCommand()
+    _refuse_doubled_flags(options, pasted)
+    return Job(
+        init_kwargs=pasted.flags.get(INIT_KWARGS_FLAG, options.mooncake_store_init_kwargs),
+        backend=_backend(options, pasted),
+        role=Role(options.role),
+        replica_num=_replica_num(options, pasted),
+        topology=Topology(
+            num_nodes=options.num_nodes,
+            trainer_nodes=options.trainer_nodes,
+            local_rank=options.local_rank,
+            processes_per_node=options.processes_per_node,
+            node_ip=options.node_ip,
+        ),
+        pasted=pasted,
+        faults=(*pasted.faults, *_assumed_backend(options, pasted)),
+    )
+
+
+def _refuse_doubled_flags(options: argparse.Namespace, pasted: PastedCommand) -> None:
+    given = {
+        INIT_KWARGS_FLAG: options.mooncake_store_init_kwargs is not None,
+        BACKEND_FLAG: options.object_store_backend is not None,
+        REPLICA_FLAG: options.mooncake_replica_num is not None,
+    }
+    for flag, before in given.items():
+        if before and flag in pasted.flags:
+            raise WrongUse(f"{flag} stands before -- and in the pasted command; give it once")
+
+
+def _backend(options: argparse.Namespace, pasted: PastedCommand) -> Backend:
+    name = pasted.flags.get(BACKEND_FLAG, options.object_store_backend or Backend.MOONCAKE.value)
+    if name not in [backend.value for backend in Backend]:
+        choices = ", ".join(backend.value for backend in Backend)
+        raise WrongUse(f"{BACKEND_FLAG} {shown(name)} in the pasted command: choose from {choices}")
+    return Backend(name)
+
+
+def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
+    text = pasted.flags.get(REPLICA_FLAG)
+    if text is None:
+        return 1 if options.mooncake_replica_num is None else int(options.mooncake_replica_num)
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise WrongUse(f"{REPLICA_FLAG} {shown(text)} in the pasted command is not an integer")
+    return int(text)
+
+
+def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tuple[Fault, ...]:
+    if options.pasted is None or options.object_store_backend or BACKEND_FLAG in pasted.flags:
+        return ()
+    message = "the pasted command does not select an object store, so Ray's would be used; it is read as mooncake here."
+    return (Fault("assumed-backend", (), Origin(Source.CLI, BACKEND_FLAG), message, f"add {BACKEND_FLAG} mooncake."),)

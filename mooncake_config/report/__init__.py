@@ -1,0 +1,1 @@
+"""What a command answers: documents for programs, pages for people."""
