@@ -12,7 +12,7 @@ EXTRAS := dev,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
 # What tests of faults start: program=Debian package.
-TOOLS := etcd=etcd-server ip=iproute2
+TOOLS := etcd=etcd-server ip=iproute2 nft=nftables
 
 BIN := .venv/bin
 READY := .venv/.ready
