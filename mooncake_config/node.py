@@ -14,9 +14,6 @@ from mooncake_config.provenance import Source
 from mooncake_config.topology import Role
 from mooncake_config.variables import GID_INDEX_NAMES
 
-VERBS = frozenset({"rdma", "efa"})
-"""Protocols over libibverbs: they need a device, and pin all memory that they move."""
-
 
 @dataclass(frozen=True)
 class Node:
@@ -34,12 +31,11 @@ class Node:
     @property
     def uses_verbs(self) -> bool:
         """Whether the configuration asks for RDMA, and no engine variable takes it back."""
-        forced = self.variable("MC_FORCE_TCP").lower() not in ("", "0", "false", "off", "no")
-        return self.process.text("protocol") in VERBS and not forced
+        return self.process.uses_verbs
 
     def variable(self, name: str) -> str:
         """The text of an engine variable, empty where it is unset."""
-        return self.process.variables.variables.get(name, "").strip()
+        return self.process.engine_variable(name)
 
     @property
     def gid_index(self) -> tuple[str, int] | None:
@@ -62,10 +58,7 @@ class Node:
     @property
     def own_memory(self) -> int | None:
         """Bytes that this process alone reserves: its buffer, and its segment where it contributes one."""
-        buffer, segment = self.process.size("local_buffer_size"), self.process.size("global_segment_size")
-        if buffer is None or segment is None:
-            return None
-        return buffer + (segment if self.process.contributes_segment else 0)
+        return self.process.clients_memory(1, int(self.process.contributes_segment))
 
     @property
     def job_memory(self) -> int | None:
@@ -76,8 +69,7 @@ class Node:
         own, processes = self.own_memory, self.process.topology.processes_per_node
         if own is None or processes is None:
             return own
-        segment = self.process.size("global_segment_size") if self.process.role is Role.TRAINER else 0
-        return processes * (self.process.size("local_buffer_size") or 0) + (segment or 0)
+        return self.process.clients_memory(processes, int(self.process.role is Role.TRAINER))
 
     def addresses_of(self, name: str, host: str) -> tuple[str, ...]:
         """The addresses of a host that a setting names: itself, what this machine's resolver says, or its table.

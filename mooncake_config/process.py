@@ -11,7 +11,7 @@ from enum import Enum
 from mooncake_config.addresses import Endpoint, endpoints_of
 from mooncake_config.display import masked
 from mooncake_config.findings import Fault
-from mooncake_config.protocols import devices_of
+from mooncake_config.protocols import VERBS, devices_of
 from mooncake_config.provenance import Claim, Ledger, Origin, Source
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
@@ -123,14 +123,27 @@ class Process:
         """The claim that holds."""
         return self.ledger.winner(name)
 
+    def engine_variable(self, name: str) -> str:
+        """The text of a variable of Mooncake's engine, empty where it is unset."""
+        return self.variables.variables.get(name, "").strip()
+
+    @property
+    def uses_verbs(self) -> bool:
+        """Whether RDMA is asked for, which pins all memory that it moves, and no engine variable takes it back."""
+        forced = self.engine_variable("MC_FORCE_TCP").lower() not in ("", "0", "false", "off", "no")
+        return self.text("protocol") in VERBS and not forced
+
+    def clients_memory(self, clients: int | None, segments: int) -> int | None:
+        """Bytes that Store clients of one node reserve: clients × buffer + segments × segment; None: unknown."""
+        buffer, segment = self.size("local_buffer_size"), self.size("global_segment_size")
+        if clients is None or buffer is None or segment is None:
+            return None
+        return clients * buffer + segments * segment
+
     @property
     def node_memory(self) -> int | None:
-        """Bytes that all Store clients of one training node reserve: processes × buffer + one segment."""
-        processes = self.topology.processes_per_node
-        buffer, segment = self.size("local_buffer_size"), self.size("global_segment_size")
-        if processes is None or buffer is None or segment is None:
-            return None
-        return processes * buffer + segment
+        """Bytes that the trainers of one node reserve: each its buffer, and one of them the segment."""
+        return self.clients_memory(self.topology.processes_per_node, 1)
 
 
 def setup_kwargs(process: Process) -> dict[str, int | str]:

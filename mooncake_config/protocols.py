@@ -24,6 +24,9 @@ PROTOCOLS: dict[str, str] = {
 }
 """What the Store's client installs a transport for (client_service.cpp), with a word on each. Lower case only there."""
 
+VERBS = frozenset({"rdma", "efa"})
+"""Protocols over libibverbs: they need a device, and pin all memory that they move."""
+
 PROTOCOL_PATTERN = whole("|".join(PROTOCOLS))
 """What an editor accepts as protocol: the parser lower-cases, and says so."""
 

@@ -34,6 +34,18 @@ DIGITS_LIMIT = 64
 LARGEST = 2**64 - 1
 """The largest number of bytes that Mooncake has room for, a C ``size_t``."""
 
+SEGMENT_FLOOR = 16 << 20
+"""Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
+
+ADDRESS_SPACE = 1 << 47
+"""Bytes that one Linux process can map: 128 TiB on x86-64, with four levels of page tables."""
+
+BUFFER_RANGE = (1 << 10, 1 << 40)
+"""Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
+
+DEFAULT_CHUNK = 64 << 20
+"""Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
+
 SCHEMA_PATTERN = whole(_FORMS)
 """What an editor accepts: whole numbers, and halves, quarters and eighths of a unit, which are whole bytes in each."""
 

@@ -11,13 +11,11 @@ from mooncake_config.process import Backend, Process
 from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules.rule import Problem, reported_by_reading, rule
-from mooncake_config.sizes import human_size
+from mooncake_config.sizes import DEFAULT_CHUNK, human_size
 from mooncake_config.sources import KWARGS_SPOT
 from mooncake_config.topology import Role
 from mooncake_config.variables import kubernetes_master, meant_by
 
-DEFAULT_CHUNK = 64 << 20
-"""Bytes of a structured-object chunk where chunk_bytes is unset (structured_object_store.py)."""
 _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 

@@ -12,12 +12,8 @@ from mooncake_config.findings import Severity
 from mooncake_config.process import Process
 from mooncake_config.protocols import AUTO_DISCOVERY, devices_of, is_device_name
 from mooncake_config.rules.rule import Problem, rule
-from mooncake_config.sizes import LARGEST, exact_size, format_size
+from mooncake_config.sizes import ADDRESS_SPACE, BUFFER_RANGE, LARGEST, SEGMENT_FLOOR, exact_size, format_size
 
-SEGMENT_FLOOR = 16 << 20
-"""Bytes. Mooncake's allocator refuses less than one slab (client_buffer_allocation.cpp; measured: -600)."""
-BUFFER_RANGE = (1 << 10, 1 << 40)
-"""Bytes, both ends included (real_client.cpp; measured: 2 TiB gives -600)."""
 TINY_CHUNK = 1 << 20
 """Bytes. Below it a put is slowed down many times (measured)."""
 
@@ -454,10 +450,6 @@ def zone_of_a_url(process: Process) -> Iterator[Problem]:
             message = f"{shown(endpoint.host)} has a zone as in a URL; here %25 is not read as a percent sign."
             right = Endpoint(endpoint.host.replace("%25", "%", 1), endpoint.port)
             yield Problem((name,), message, f"write {shown(str(right))}.")
-
-
-ADDRESS_SPACE = 1 << 47
-"""Bytes that one Linux process can map: 128 TiB on x86-64, with four levels of page tables."""
 
 
 @rule("MC059", Severity.ERROR)
