@@ -7,17 +7,16 @@ import errno
 import io
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
-from mooncake_config.options import add_job_options, job_of
+from mooncake_config.options import add_job_options, job_of, rule_names
 from mooncake_config.process import Process
 from mooncake_config.report.documents import (
     Document,
@@ -30,46 +29,22 @@ from mooncake_config.report.documents import (
 )
 from mooncake_config.report.pages import print_check, print_explanation, print_rule_list, print_rule_page
 from mooncake_config.rules import examine, find_rule
+from mooncake_config.usage import Parser, ShowVersion, nearest, readable_width, with_nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    Commands = argparse._SubParsersAction["_Parser"]
+    Commands = argparse._SubParsersAction[Parser]
 
 Run = Callable[[argparse.Namespace], int]
-
+Example = tuple[str, str]
+"""What a reader wants, and the command that gives it."""
 
 _INTERRUPTED = 130
 """What a shell gives as the status of a command that Ctrl-C ended."""
 
 _WRITING_FAILS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """What a standard output answers that cannot take the text."""
-
-_LEAST_WIDTH = 40
-"""Columns below which no page can be read. COLUMNS=0 stands for an unknown width in many containers."""
-
-_ARGPARSE_HEAD = re.compile(
-    r"(?:argument [^:]+: )?(?:invalid choice: |invalid \w+ value: |ignored explicit argument )?", re.ASCII
-)
-"""The words of argparse before a value that somebody wrote."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argparse parser whose refusals hold no password and no control character."""
-
-    def error(self, message: str) -> NoReturn:
-        """Ends the process with status 2; argparse puts the value that it refuses into the message as it is."""
-        head = _ARGPARSE_HEAD.match(message)
-        words = head.group() if head else ""
-        self.refuse(words + shown(message[len(words) :], _REFUSAL_LIMIT))
-
-    def refuse(self, message: str) -> NoReturn:
-        """Ends the process with status 2 and a message whose values were made fit to be shown."""
-        super().error(message)
-
-
-_REFUSAL_LIMIT = 400
-"""Characters of what is wrong on the command line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,11 +76,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     own, pasted = _split(words)
-    parser = _parser()
+    parser = make_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        parser.refuse("a command is missing")
     try:
         options, unknown = parser.parse_known_args(own)
+        parser = options.parser
         if unknown:
-            raise WrongUse(_unknown_words(unknown, getattr(options, "mooncake_store_init_kwargs", None)))
+            text = getattr(options, "mooncake_store_init_kwargs", None)
+            raise WrongUse(_unknown_words(unknown, parser.flags, text))
         options.pasted = None if pasted is None else read_pasted_command(pasted)
         status: int = options.run(options)
     except WrongUse as refusal:
@@ -113,16 +93,21 @@ def _run(words: list[str]) -> int:
     return status
 
 
-def _unknown_words(unknown: Sequence[str], init_kwargs: str | None) -> str:
-    """What argparse says of words that it cannot place, and where they come from if they are the rest of a JSON."""
-    message = f"unrecognized arguments: {shown(' '.join(map(masked, unknown)), _REFUSAL_LIMIT)}"
-    meant = next(filter(None, (meant_flag(word.partition("=")[0]) for word in unknown)), None)
+def _unknown_words(unknown: Sequence[str], flags: Collection[str], init_kwargs: str | None) -> str:
+    """What is said of words that have no place, and where they come from if they are the rest of a JSON."""
+    message = f"unrecognized arguments: {shown(' '.join(map(masked, unknown)), 400)}"
+    names = [word.partition("=")[0] for word in unknown]
+    meant = next(filter(None, (meant_flag(name) or _nearest_flag(name, flags) for name in names)), None)
     if meant:
         return f"{message}; did you mean {meant}?"
     text = (init_kwargs or "").strip(" \t'\"")
     if text.startswith("{") and not text.endswith("}"):
         message += f"; the JSON of {INIT_KWARGS_FLAG} was split at a blank: put it in single quotes, or pass @FILE"
     return message
+
+
+def _nearest_flag(name: str, flags: Collection[str]) -> str | None:
+    return nearest(name, flags) if name.startswith("--") else None
 
 
 def _give_up_writing(error: OSError) -> None:
@@ -141,42 +126,71 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
     return words[:place], words[place + 1 :]
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def make_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(
         prog="mooncake-config",
+        usage="%(prog)s COMMAND [OPTIONS]",
         description="Resolves, explains and checks the configuration of Mooncake Store in a Ray training job.",
-        allow_abbrev=False,
+        epilog=_examples(
+            ("What would this launch line do?", "mooncake-config explain -- python3 train.py"),
+            ("What does the code of a finding mean?", "mooncake-config rule MC101"),
+        ),
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
     for add in (_add_explain, _add_check, _add_schema, _add_rule, _add_demo):
         add(commands)
+    general = parser.add_general_options()
+    general.add_argument("-V", "--version", action=ShowVersion, help="show the version")
     return parser
 
 
-def _add_command(commands: Commands, name: str, about: str, run: Run, example: str) -> argparse.ArgumentParser:
+def _add_command(commands: Commands, name: str, run: Run, about: str, usage: str, *examples: Example) -> Parser:
     parser = commands.add_parser(
         name,
         help=about,
+        prog=f"mooncake-config {name}",
+        usage=f"%(prog)s {usage}".rstrip(),
         description=f"{about[0].upper()}{about[1:]}.",
-        epilog=f"example:\n  mooncake-config {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        epilog=_examples(*examples),
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 
+def _examples(*examples: Example) -> str:
+    return "examples:" + "".join(f"\n  {says}\n    $ {command}" for says, command in examples)
+
+
 def _add_explain(commands: Commands) -> None:
-    about = "print the effective settings of one process, where each came from, and every finding"
-    example = "explain --num-nodes 2 -- python3 train.py --object-store-backend mooncake …"
-    parser = _add_command(commands, "explain", about, _explain, example)
+    parser = _add_command(
+        commands,
+        "explain",
+        _explain,
+        "print the effective settings of one process, where each came from, and every finding",
+        "[OPTIONS] [-- LAUNCH LINE]",
+        (
+            "A launch line as it is, in a job of two nodes:",
+            "mooncake-config explain --num-nodes 2 -- \\\n"
+            '        python3 train.py --mooncake-store-init-kwargs \'{"protocol": "tcp"}\'',
+        ),
+        ("The same settings for the shell that starts Ray:", 'eval "$(mooncake-config explain --format env)"'),
+    )
     add_job_options(parser)
-    _add_format(parser, ("table", "json", "env"))
+    _add_output(parser, ("table", "json", "env"))
+    parser.add_general_options()
 
 
 def _add_check(commands: Commands) -> None:
-    about = "explain, then look at this machine and at the endpoints, each with a time limit"
-    parser = _add_command(commands, "check", about, _check, "check --num-nodes 2 --role trainer --local-rank 0")
+    parser = _add_command(
+        commands,
+        "check",
+        _check,
+        "explain, then look at this machine and at the endpoints, each with a time limit",
+        "[OPTIONS] [-- LAUNCH LINE]",
+        ("On each node, before the job starts:", "mooncake-config check --num-nodes 2 --processes-per-node 8"),
+        ("Is Mooncake's own client content as well?", "mooncake-config check --num-nodes 1 --dry-setup"),
+    )
     add_job_options(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument(
@@ -185,31 +199,62 @@ def _add_check(commands: Commands) -> None:
     machine.add_argument(
         "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
     )
-    _add_format(parser, ("table", "json"))
+    _add_output(parser, ("table", "json"))
+    parser.add_general_options()
 
 
 def _add_schema(commands: Commands) -> None:
-    about = "print the JSON Schema of the init kwargs"
-    parser = _add_command(commands, "schema", about, _schema, "schema > mooncake-store-init-kwargs.schema.json")
-    choice = parser.add_mutually_exclusive_group()
+    parser = _add_command(
+        commands,
+        "schema",
+        _schema,
+        "print the JSON Schema of the init kwargs",
+        "[--write | --check] [--directory DIR]",
+        ("For an editor that completes and checks the file:", "mooncake-config schema > store.schema.json"),
+    )
+    output = parser.add_argument_group("output")
+    choice = output.add_mutually_exclusive_group()
     choice.add_argument("--write", action="store_true", help="write both schemas into DIR")
     choice.add_argument("--check", action="store_true", help="status 1 if a schema in DIR is stale")
-    parser.add_argument("--directory", metavar="DIR", default="schemas", help="default: %(default)s")
+    output.add_argument(
+        "--directory", metavar="DIR", default="schemas", help="where the schemas are (default: schemas)"
+    )
+    parser.add_general_options()
 
 
 def _add_rule(commands: Commands) -> None:
-    parser = _add_command(commands, "rule", "print the page of a rule, or the list of all rules", _rule, "rule MC101")
-    parser.add_argument("name", nargs="?", metavar="RULE", help="a code (MC101) or a name (loopback-in-multi-node)")
-    _add_format(parser, ("table", "json"))
+    parser = _add_command(
+        commands,
+        "rule",
+        _rule,
+        "print the page of a rule, or the list of all rules",
+        "[RULE] [--format FORMAT]",
+        ("What a code means, and what to do:", "mooncake-config rule MC101"),
+        ("The same page by its name:", "mooncake-config rule loopback-in-multi-node"),
+        ("All rules:", "mooncake-config rule"),
+    )
+    subject = parser.add_argument_group("rule")
+    subject.add_argument("name", nargs="?", metavar="RULE", help="a code (MC101) or a name (loopback-in-multi-node)")
+    _add_output(parser, ("table", "json"))
+    parser.add_general_options()
 
 
 def _add_demo(commands: Commands) -> None:
-    about = "start a real master on loopback, resolve, explain, round-trip a rollout, shut down"
-    _add_command(commands, "demo", about, _demo, "demo")
+    parser = _add_command(
+        commands,
+        "demo",
+        _demo,
+        "start a real master on loopback, resolve, explain, round-trip a rollout, shut down",
+        "",
+        ("Everything once, on this machine alone:", "mooncake-config demo"),
+    )
+    parser.add_general_options()
 
 
-def _add_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
-    parser.add_argument("--format", choices=formats, default="table", help="default: %(default)s")
+def _add_output(parser: Parser, formats: Sequence[str]) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=formats, default="table", help="how the answer is printed (default: table)")
+    return group
 
 
 def _directory(text: str) -> Path:
@@ -275,7 +320,8 @@ def _rule(options: argparse.Namespace) -> int:
 
     chosen = find_rule(options.name) if options.name is not None else None
     if options.name is not None and chosen is None:
-        raise WrongUse(f"there is no rule {shown(options.name)!r}; `mooncake-config rule` lists them")
+        refusal = f"there is no rule {shown(options.name)!r}; `mooncake-config rule` lists them"
+        raise WrongUse(with_nearest(refusal, options.name, rule_names()))
     rules = ALL_RULES if chosen is None else (chosen,)
     if options.format == "json":
         _print_document([rule_document(rule) for rule in rules])
@@ -307,8 +353,7 @@ def _console() -> Console:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
-    if console.width < _LEAST_WIDTH:
-        console.width = 80
+    console.width = readable_width(console.width)
     return console
 
 

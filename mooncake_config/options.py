@@ -20,6 +20,7 @@ from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules import find_rule
 from mooncake_config.topology import Role, Topology
+from mooncake_config.usage import with_nearest
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,10 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(object_store_backend=None, mooncake_replica_num=None)
     job = parser.add_argument_group("process and job")
     job.add_argument(
-        "--role", choices=[role.value for role in Role], default=Role.TRAINER.value, help="default: %(default)s"
+        "--role",
+        choices=[role.value for role in Role],
+        default=Role.TRAINER.value,
+        help="the process that is asked about (default: trainer)",
     )
     job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
     job.add_argument(
@@ -48,7 +52,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         type=_known_rule,
         default=[],
         metavar="RULE",
-        help="drop findings of a rule (repeatable)",
+        help="drop findings of a rule, by code or name (repeatable)",
     )
     findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
 
@@ -69,8 +73,16 @@ def _whole_number(text: str, least: int) -> int:
 
 def _known_rule(name: str) -> str:
     if find_rule(name) is None:
-        raise argparse.ArgumentTypeError(f"{shown(name)!r} is no rule; `mooncake-config rule` lists them")
+        refusal = f"{shown(name)!r} is no rule; `mooncake-config rule` lists them"
+        raise argparse.ArgumentTypeError(with_nearest(refusal, name, rule_names()))
     return name
+
+
+def rule_names() -> list[str]:
+    """Every word that stands for a rule: the codes, then the names."""
+    from mooncake_config.rules import ALL_RULES  # those about a machine are loaded for a mistake only
+
+    return [*(rule.code for rule in ALL_RULES), *(rule.name for rule in ALL_RULES)]
 
 
 def job_of(options: argparse.Namespace) -> Job:

@@ -1,0 +1,191 @@
+"""Help and refusals: what they teach, what they suggest, and what they must not show."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooncake_config.cli import main
+from mooncake_config.usage import nearest
+
+COMMANDS = ("explain", "check", "schema", "rule", "demo")
+SECRET = "http://admin:s3cret@10.0.0.5:8080/metadata"
+
+
+def status_of(*words: str) -> int | str | None:
+    """The exit status of a command, also where argparse ends the process."""
+    try:
+        return main(list(words))
+    except SystemExit as end:
+        return end.code
+
+
+def help_of(*words: str, columns: int = 80, **variables: str) -> str:
+    """What a help prints in a terminal of so many columns."""
+    environment = {**os.environ, "COLUMNS": str(columns), **variables}
+    command = [sys.executable, "-m", "mooncake_config", *words, "--help"]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+
+def examples_of(command: str) -> list[str]:
+    """The commands that a help gives as examples."""
+    return re.findall(r"^    \$ ((?:.*\\\n)*.*)$", help_of(command), re.MULTILINE)
+
+
+@pytest.mark.parametrize("refused", [SECRET, f"{SECRET}\x1b[2J\x07"], ids=["password", "escape sequence"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain", "{}"),
+        ("explain", "--foo={}"),
+        ("explain", "--mooncake-store-init", "{}"),
+        ("{}",),
+        ("rule", "{}"),
+        ("rule", "MC101", "{}"),
+        ("explain", "--strict={}"),
+        *(
+            ("explain", flag, "{}")
+            for flag in (
+                *("--role", "--ignore", "--format", "--local-rank", "--num-nodes", "--trainer-nodes"),
+                *("--processes-per-node", "--mooncake-replica-num", "--object-store-backend"),
+            )
+        ),
+        ("check", "--host-root", "{}"),
+        ("explain", "--", "train.py", "--object-store-backend", "{}"),
+        ("explain", "--", "train.py", "--mooncake-replica-num", "{}"),
+    ],
+    ids=" ".join,
+)
+def test_refusal_is_fit_to_be_shown(words: tuple[str, ...], refused: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever word is refused as wrong use, its password and control characters stay out of the message."""
+    assert status_of(*(word.format(refused) for word in words)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "s3cret" not in err
+    assert err.replace("\n", "").isprintable()
+    assert "error: " in err
+
+
+@given(st.text(min_size=1).filter(lambda word: not word.startswith("-") and "@" not in word))
+def test_refusal_is_printable(word: str) -> None:
+    """No word makes a refusal that holds a control character, as an unknown command and as an unknown argument."""
+    for words in ((word,), ("explain", word), ("explain", "--role", word), ("rule", f"{word}?")):
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            assert status_of(*words) == 2
+        assert err.getvalue().replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("explane", "mooncake-config: error: there is no command explane; did you mean explain?"),
+        (
+            "explode",
+            "mooncake-config: error: there is no command explode; choose from explain, check, schema, rule, demo",
+        ),
+        (
+            "explain --num-node 2",
+            "mooncake-config explain: error: unrecognized arguments: --num-node 2; did you mean --num-nodes?",
+        ),
+        (
+            "explain --fromat json",
+            "mooncake-config explain: error: unrecognized arguments: --fromat json; did you mean --format?",
+        ),
+        (
+            "explain --role trianer",
+            "mooncake-config explain: error: argument --role: trianer is no choice; did you mean trainer?",
+        ),
+        (
+            "explain --role boss",
+            "mooncake-config explain: error: argument --role: boss is no choice; "
+            "choose from trainer, rollout-manager, driver",
+        ),
+        (
+            "check --ignore loopback",
+            "mooncake-config check: error: argument --ignore: 'loopback' is no rule; "
+            "`mooncake-config rule` lists them; did you mean loopback-in-multi-node?",
+        ),
+        (
+            "rule loopback_in_multinode",
+            "mooncake-config rule: error: there is no rule 'loopback_in_multinode'; "
+            "`mooncake-config rule` lists them; did you mean loopback-in-multi-node?",
+        ),
+    ],
+)
+def test_refusal_names_the_nearest(words: str, refusal: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal says what is wrong and what is nearest to it, then where the help is, and no more."""
+    assert status_of(*words.split()) == 2
+    program = refusal.partition(": error")[0]
+    assert capsys.readouterr().err == f"{refusal}\nhelp: {program} --help\n"
+
+
+@given(st.text(), st.lists(st.text(min_size=1), min_size=1))
+def test_nearest_is_known(word: str, known: list[str]) -> None:
+    """What is suggested is one of the known words; a known word is nearest to itself."""
+    assert nearest(word, known) in {None, *known}
+    assert str(nearest(known[0], known)).lower().replace("_", "-") == known[0].lower().replace("_", "-")
+
+
+def test_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a word the help goes to standard error, and what is missing stands below it."""
+    assert status_of() == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: mooncake-config COMMAND [OPTIONS]\n")
+    assert err.endswith("mooncake-config: error: a command is missing\nhelp: mooncake-config --help\n")
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--version prints the name and the installed version."""
+    assert status_of(flag) == 0
+    assert capsys.readouterr() == (f"mooncake-config {version('mooncake-config')}\n", "")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 300])
+def test_help_fits_its_width(columns: int) -> None:
+    """No line of a help but those of its examples is wider than the terminal, nor than can be read with ease."""
+    for command in ((), ("explain",), ("check",)):
+        lines = help_of(*command, columns=columns).partition("examples:")[0].splitlines()
+        assert max(map(len, lines)) <= min(columns, 100)
+
+
+def test_help_is_coloured_on_demand() -> None:
+    """The help has colours where they are asked for, is plain in a pipe, and says the same in both."""
+    coloured, plain = help_of("check", FORCE_COLOR="1"), help_of("check")
+    assert "\x1b[36m--host-root\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_examples(command: str) -> None:
+    """Each help ends with examples of its own command."""
+    assert examples_of(command)
+    assert all(f"mooncake-config {command}" in example for example in examples_of(command))
+
+
+@pytest.mark.parametrize("command", ["explain", "check", "schema", "rule"])
+def test_examples_work(command: str, tmp_path: Path) -> None:
+    """Every example of a help runs in a shell as it stands. The one of demo runs in its own test."""
+    for example in examples_of(command):
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "MOONCAKE_MASTER": "127.0.0.1:1",
+        }
+        done = subprocess.run(
+            ["bash", "-c", example], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
+        # Nobody listens at that master and no two nodes share it, which is what a check and an explain are for.
+        assert done.returncode in ((0, 1) if command in ("explain", "check") else (0,)), done.stderr
+        assert "error: " not in done.stderr
