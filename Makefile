@@ -8,6 +8,9 @@ SHELL := bash
 
 PYTHON ?= python3
 EXAMPLES ?= 1000
+# Many tests wait for a child or a server, so more of them than there are processors run at once; each worker takes whole
+# files, and starts Ray and a master of its own where a file needs one.
+WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 EXTRAS := dev,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
@@ -18,7 +21,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
-LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout
+LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout pytest-xdist
 TORCH_BIN := .venv-torch/bin
 TORCH_READY := .venv-torch/.ready
 # The usual wheels for Linux bring CUDA along, some GB of it. PyTorch's page "Get Started" has the pip arguments for a CPU
@@ -51,13 +54,13 @@ lint: $(READY) ## ruff, mypy, import-linter
 suite: libraries $(READY) ## the tests, with the coverage of branches held
 	@echo "suite: pytest under coverage"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -q
+	@$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist loadfile
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py
+	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
