@@ -10,7 +10,7 @@ PYTHON ?= python3
 EXAMPLES ?= 1000
 # Many tests wait for a child or a server, so more of them than there are processors run at once; each worker takes whole
 # files, and starts Ray and a master of its own where a file needs one.
-WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 EXTRAS := dev,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
