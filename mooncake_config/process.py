@@ -134,16 +134,21 @@ class Process:
         return self.text("protocol") in VERBS and not forced
 
     def clients_memory(self, clients: int | None, segments: int) -> int | None:
-        """Bytes that Store clients of one node reserve: clients × buffer + segments × segment; None: unknown."""
+        """Bytes that Store clients of one node reserve, :func:`memory_of` with the sizes that hold; None: unknown."""
         buffer, segment = self.size("local_buffer_size"), self.size("global_segment_size")
         if clients is None or buffer is None or segment is None:
             return None
-        return clients * buffer + segments * segment
+        return memory_of(clients, buffer, segments, segment)
 
     @property
     def node_memory(self) -> int | None:
         """Bytes that the trainers of one node reserve: each its buffer, and one of them the segment."""
         return self.clients_memory(self.topology.processes_per_node, 1)
+
+
+def memory_of(clients: int, buffer: int, segments: int, segment: int) -> int:
+    """Bytes that Store clients of one node reserve: each its local buffer, and some of them a segment."""
+    return clients * buffer + segments * segment
 
 
 def setup_kwargs(process: Process) -> dict[str, int | str]:

@@ -17,7 +17,15 @@ from mooncake_config.findings import Severity
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.ray_node import find_node_address
-from mooncake_config.rules import ALL_RULES, PROCESS_RULES, examine, find_rule, node_rules, refuse_unknown_rules
+from mooncake_config.rules import (
+    ALL_RULES,
+    PROCESS_RULES,
+    examine,
+    find_rule,
+    node_rules,
+    plan_rules,
+    refuse_unknown_rules,
+)
 from mooncake_config.rules.rule import Rule
 
 Example = tuple[str, bool, str]
@@ -94,8 +102,8 @@ def test_codes_and_names_are_unique() -> None:
 
 
 def test_rules_of_a_machine_are_not_asked_about_a_process() -> None:
-    """The rules of one process and those of its machine share none, and together are all."""
-    codes = [rule.code for rule in PROCESS_RULES] + [rule.code for rule in node_rules()]
+    """The rules of one process, those of its machine and those of its job share none, and together are all."""
+    codes = [rule.code for rules in (PROCESS_RULES, node_rules(), plan_rules()) for rule in rules]
     assert sorted(codes) == [rule.code for rule in ALL_RULES]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from mooncake_config.rules.rule import Problem, Rule, rules_in
 
 if TYPE_CHECKING:
     from mooncake_config.node import Node
+    from mooncake_config.plan import Plan
 
     ALL_RULES: tuple[Rule[object], ...]
     """Every rule, by code."""
@@ -30,8 +32,10 @@ __all__ = [
     "Rule",
     "examine",
     "examine_node",
+    "examine_plan",
     "find_rule",
     "node_rules",
+    "plan_rules",
     "refuse_unknown_rules",
 ]
 
@@ -51,6 +55,14 @@ def node_rules() -> tuple[Rule[Node], ...]:
     return rules_in(host, installed, endpoints)
 
 
+@cache
+def plan_rules() -> tuple[Rule[Plan], ...]:
+    """The rules of a whole job's plan, by code. Loaded when asked for, like those of a machine."""
+    from mooncake_config.rules import plan
+
+    return rules_in(plan)
+
+
 def __getattr__(name: str) -> object:
     if name == "ALL_RULES":
         return _all_rules()
@@ -59,9 +71,9 @@ def __getattr__(name: str) -> object:
 
 @cache
 def _all_rules() -> tuple[Rule[object], ...]:
-    from mooncake_config.rules import endpoints, host, installed
+    from mooncake_config.rules import endpoints, host, installed, plan
 
-    return rules_in(reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints)
+    return rules_in(reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints, plan)
 
 
 def _named(rules: Iterable[Rule[_Subject]]) -> dict[str, Rule[_Subject]]:
@@ -117,6 +129,32 @@ def examine_node(node: Node, ignore: Collection[str] = ()) -> tuple[Finding, ...
     asked = node_rules() if process.backend is Backend.MOONCAKE else ()
     on_the_machine = seen(asked, node, process)
     return settle([*_less_certain_away(_process_findings(process), on_the_machine), *on_the_machine], process, ignore)
+
+
+_PLANNED = frozenset({"global_segment_size", "local_buffer_size", "chunk_bytes", "protocol"})
+"""The fields that a plan reads."""
+
+
+def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """All findings on what a plan reads, worst first, less the ignored ones: sizes, the job's shape, memory.
+
+    Args:
+        fullest: the node that reserves most, and its name; None: nothing is known of any.
+
+    Raises:
+        ValueError: ``ignore`` names a rule that does not exist.
+    """
+    from mooncake_config.rules.host import memory_above_cgroup_limit, memory_above_host
+
+    refuse_unknown_rules(ignore)
+    process = plan.process
+    findings = [item for item in _process_findings(process) if not item.fields or _PLANNED & {*item.fields}]
+    findings += seen(plan_rules(), plan, process)
+    if fullest:
+        name, node = fullest
+        about_memory = seen((memory_above_host, memory_above_cgroup_limit), node, process)
+        findings += [replace(item, node=name) for item in about_memory]
+    return settle(findings, process, ignore)
 
 
 def _less_certain_away(findings: list[Finding], on_the_machine: list[Finding]) -> list[Finding]:
