@@ -16,9 +16,12 @@ EXTRAS := dev,ray,mooncake-cpu
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
 # What tests of faults start: program=Debian package.
 TOOLS := etcd=etcd-server ip=iproute2 nft=nftables
+# What tests of the schema in an editor run, for the packages in tests/editor/package.json; the demo does without.
+JAVASCRIPT := node=nodejs npm=npm
 
 BIN := .venv/bin
 READY := .venv/.ready
+EDITOR_READY := tests/editor/node_modules/.ready
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
 LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout pytest-xdist
@@ -30,14 +33,14 @@ TORCH_ARGS ?= torch==2.13.0
 SECONDS ?= 300
 PIP := -m pip --disable-pip-version-check install -qq
 
-.PHONY: help setup libraries demo test lint suite test-lowest test-torch bench soak fuzz schemas clean
+.PHONY: help setup libraries javascript demo test lint suite test-lowest test-torch bench soak fuzz schemas clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: libraries $(READY) ## make .venv with everything that demo and test need (PYTHON=python3.12 picks another Python)
+setup: libraries $(READY) $(EDITOR_READY) ## make .venv with everything that demo and test need (PYTHON=python3.12 picks another Python)
 
-demo: setup ## start a real Mooncake master on loopback, explain, move a rollout, shut down
+demo: libraries $(READY) ## start a real Mooncake master on loopback, explain, move a rollout, shut down
 	@$(BIN)/python -m mooncake_config demo
 
 test: setup lint suite test-lowest ## all checks and tests, as in CI
@@ -51,7 +54,7 @@ lint: $(READY) ## ruff, mypy, import-linter
 	@echo "lint: import-linter"
 	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 
-suite: libraries $(READY) ## the tests, with the coverage of branches held
+suite: libraries $(READY) $(EDITOR_READY) ## the tests, with the coverage of branches held
 	@echo "suite: pytest under coverage"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist loadfile
@@ -60,7 +63,7 @@ suite: libraries $(READY) ## the tests, with the coverage of branches held
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py
+	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py --ignore=tests/test_editor.py
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
@@ -81,15 +84,22 @@ schemas: setup ## write schemas/ anew from the table of fields
 
 clean: ## remove the environments and all that tools left
 	@rm -rf .venv .venv-lowest .venv-torch build dist site .coverage .coverage.* htmlcov \
-		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		tests/editor/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The build backend comes first and from the same pins, so that the editable install needs no environment of its own.
+# The build backends, ours and that of OmegaConf's parser, come first and from the same pins: no install then needs an
+# environment of its own.
 $(READY): pyproject.toml constraints.txt Makefile
 	@echo "setup: .venv with $$($(PYTHON) --version) and the extras $(EXTRAS)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python $(PIP) -c constraints.txt hatchling
+	@$(BIN)/python $(PIP) -c constraints.txt hatchling setuptools
 	@$(BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	@touch $@
+
+# No lock file: it would hold the address of a registry. Every package stands in package.json, in one exact version.
+$(EDITOR_READY): tests/editor/package.json | javascript
+	@echo "setup: tests/editor/node_modules with npm $$(npm --version)"
+	@npm install --prefix tests/editor --no-package-lock --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@touch $@
 
 $(LOWEST_READY): pyproject.toml constraints.txt constraints-lowest.txt Makefile
@@ -107,7 +117,10 @@ $(TORCH_READY): pyproject.toml constraints.txt Makefile
 	@$(TORCH_BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[ray,mooncake-cpu]'
 	@touch $@
 
-libraries:
+javascript: TOOLS := $(JAVASCRIPT)
+javascript: LIBRARIES :=
+
+libraries javascript:
 	@known=$$(PATH="$$PATH:/usr/sbin:/sbin" ldconfig -p 2>/dev/null || true); missing=; \
 	for pair in $(LIBRARIES); do \
 		[[ $$known == *"$${pair%%=*} "* ]] || missing+=" $${pair#*=}"; \
@@ -118,7 +131,7 @@ libraries:
 	[ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ]; then as_root=; \
 	elif command -v sudo >/dev/null; then as_root=sudo; \
-	else echo "setup: Mooncake or its tests need$$missing. Run as root: apt-get install -y$$missing" >&2; exit 1; fi; \
+	else echo "setup: this needs$$missing. Run as root: apt-get install -y$$missing" >&2; exit 1; fi; \
 	echo "setup: apt-get install$$missing"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	{ $$as_root apt-get -qq update && $$as_root apt-get -qq install -y $$missing; } >/dev/null || \

@@ -1,8 +1,9 @@
 """The JSON Schemas: of the init kwargs, for an editor, and of the answer of ``explain`` and ``check``, for a program.
 
 Both are generated from the table of fields and flat, without references: editors show descriptions and choices only
-where they stand inline. Draft 7 is what editors complete for; ``patternErrorMessage``, ``errorMessage``,
-``enumDescriptions`` and ``markdownDescription`` are additions that VS Code reads and validators pass over.
+where they stand inline. Draft 7 is what editors complete for; ``errorMessage``, ``enumDescriptions`` and
+``markdownDescription`` are additions that VS Code reads and validators pass over. The first schema keeps to what
+schemastore.org asks of one: an https address as ``$id``, and Ajv's strict mode, so no list of types.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mooncake_config.topology import Role
 
 Schema = dict[str, Any]
 
+INIT_KWARGS_FILE = "mooncake-store-init-kwargs.schema.json"
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
@@ -35,42 +37,63 @@ def init_kwargs_schema() -> Schema:
     note = "The address of this schema, for the editor. It means nothing else, whatever it holds."
     return {
         "$schema": _DRAFT,
-        "$id": "urn:mooncake-config:store-init-kwargs",
+        "$id": f"https://www.schemastore.org/{INIT_KWARGS_FILE.partition('.')[0]}.json",
         "title": "Init kwargs of Mooncake Store",
         "description": "The value of --mooncake-store-init-kwargs, or the content of the file behind its @. A field "
         "that is left out comes from its environment variable, then from its default.",
         "type": "object",
         "additionalProperties": False,
+        "errorMessage": f"Write one object, and in it these fields alone: {', '.join(spec.name for spec in FIELDS)}.",
+        "propertyNames": {"allOf": [_foreign(spec) for spec in FIELDS if spec.wiring.variable]},
         "properties": {SCHEMA_KEY: {"description": note}, **{spec.name: _property(spec) for spec in FIELDS}},
+        "examples": [{spec.name: _example(spec) for spec in FIELDS if not spec.wiring.node_local}],
     }
+
+
+def _example(spec: FieldSpec) -> object:
+    """The first value that a field's row shows."""
+    return (spec.info.examples or [None])[0]
+
+
+def _foreign(spec: FieldSpec) -> Schema:
+    """Refuses other names of a field, which are no keys here: its variable, and Mooncake's own."""
+    names = [name for name in (spec.wiring.variable, spec.wiring.engine) if name and name != spec.name]
+    return {"not": {"enum": names}, "errorMessage": f"Write {spec.name} instead."}
 
 
 def _property(spec: FieldSpec) -> Schema:
-    form, default = spec.form, spec.wiring.default
-    refusal = f"Write {form.expects}."
     described: Schema = {
         "description": f"{spec.info.description} {_elsewhere(spec, '{}')}",
         "markdownDescription": f"{spec.info.description}\n\n{_elsewhere(spec, '`{}`')}",
-        "type": ["integer", "string"] if spec.takes_numbers else "string",
-        "pattern": form.pattern,
-        "maxLength": form.longest,
-        "errorMessage": refusal,
-        "patternErrorMessage": refusal,
+        "errorMessage": f"Write {spec.form.expects}.",
+        **_accepted(spec),
         "examples": spec.info.examples,
     }
-    if spec.takes_numbers:
-        described |= {"minimum": form.least, "maximum": LARGEST}
-    if form.choices:
-        described |= {"enum": [*form.choices], "enumDescriptions": [*form.choices.values()]}
+    default = spec.wiring.default
     return {**described, "default": default} if default else described
 
 
+def _accepted(spec: FieldSpec) -> Schema:
+    """The values of a field: one of its choices, a text that matches, or for a size a number too."""
+    form = spec.form
+    if form.choices:
+        return {"type": "string", "enum": [*form.choices], "enumDescriptions": [*form.choices.values()]}
+    text = {"type": "string", "pattern": form.pattern, "maxLength": form.longest}
+    if not spec.takes_numbers:
+        return text
+    # VS Code shows the message of the first alternative that is as near as any, so each carries it.
+    number = {"type": "integer", "minimum": form.least, "maximum": LARGEST}
+    refusal = {"errorMessage": f"Write {form.expects}."}
+    return {"anyOf": [{**text, **refusal}, {**number, **refusal}]}
+
+
 def _elsewhere(spec: FieldSpec, code: str) -> str:
-    """Where a field comes from that the JSON leaves out."""
+    """Where a field comes from that the JSON leaves out, and a value that may stand in it."""
     variable = spec.wiring.variable
     named = f"Variable: {code.format(variable)}." if variable else "It has no variable."
     words = spec.default_in_words
-    return f"{named} Default: {words if spec.wiring.unclaimed else code.format(words)}."
+    default = words if spec.wiring.unclaimed else code.format(words)
+    return f"{named} Default: {default}. Example: {code.format(json.dumps(_example(spec)))}."
 
 
 def explain_schema() -> Schema:
@@ -217,7 +240,7 @@ def _probe_answer() -> Schema:
 
 
 _SCHEMAS = {
-    "mooncake-store-init-kwargs.schema.json": init_kwargs_schema,
+    INIT_KWARGS_FILE: init_kwargs_schema,
     "explain.schema.json": explain_schema,
 }
 

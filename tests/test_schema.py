@@ -96,19 +96,22 @@ def test_constant_defaults_only() -> None:
 
 @each_field
 def test_description_tells_variable_and_default(spec: FieldSpec) -> None:
-    """Each description ends with the variable and the default, in words; the Markdown one says the same."""
+    """Each description ends with variable, default and an example; the Markdown one says the same."""
     described = PROPERTIES[spec.name]
     variable = f"Variable: {spec.wiring.variable}." if spec.wiring.variable else "It has no variable."
-    assert described["description"].endswith(f"{variable} Default: {spec.default_in_words}.")
+    example = json.dumps(described["examples"][0])
+    assert described["description"].endswith(f"{variable} Default: {spec.default_in_words}. Example: {example}.")
     assert described["markdownDescription"].replace("`", "").replace("\n\n", " ") == described["description"]
 
 
 @each_field
 def test_an_editor_says_what_to_write(spec: FieldSpec) -> None:
-    """Where a text does not match, VS Code shows a sentence instead of the pattern; where it is no text, the same."""
+    """VS Code shows a sentence instead of the pattern, wherever it looks for one; what it matches is the parser's."""
     described = PROPERTIES[spec.name]
-    assert described["patternErrorMessage"] == described["errorMessage"] == f"Write {spec.form.expects}."
-    assert described["pattern"] == spec.form.pattern
+    alternatives = described.get("anyOf", [described])
+    assert {each["errorMessage"] for each in [described, *alternatives]} == {f"Write {spec.form.expects}."}
+    if not spec.form.choices:
+        assert alternatives[0]["pattern"] == spec.form.pattern
 
 
 def test_choices_carry_a_word_each() -> None:
@@ -116,6 +119,7 @@ def test_choices_carry_a_word_each() -> None:
     protocol = PROPERTIES["protocol"]
     assert protocol["enum"][:2] == ["tcp", "rdma"]
     assert len(protocol["enum"]) == len(protocol["enumDescriptions"]) == 11
+    assert all(re.search(FIELDS[3].form.pattern, choice) for choice in protocol["enum"])
     assert protocol["enumDescriptions"][0] == "TCP sockets. Works on any routable network."
 
 
@@ -134,6 +138,13 @@ def test_only_the_fields_and_the_address_of_the_schema() -> None:
     assert '"null"' not in schema_text()
     assert INIT_KWARGS.is_valid({"$schema": 7})
     assert not INIT_KWARGS.is_valid({"protocl": "tcp"})
+
+
+def test_whole_example_is_accepted() -> None:
+    """The example of a whole file is valid, and resolves without a finding."""
+    (example,) = init_kwargs_schema()["examples"]
+    INIT_KWARGS.validate(example)
+    assert resolved(json.dumps(example))[1] == ()
 
 
 def test_walkthrough_is_accepted() -> None:
