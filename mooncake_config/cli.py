@@ -16,7 +16,7 @@ from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
-from mooncake_config.options import add_job_options, job_of, rule_names
+from mooncake_config.options import add_job_options, add_load_options, job_of, load_of, rule_names
 from mooncake_config.process import Process
 from mooncake_config.report.documents import (
     Document,
@@ -138,7 +138,7 @@ def make_parser() -> Parser:
         ),
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    for add in (_add_explain, _add_check, _add_schema, _add_rule, _add_demo):
+    for add in (_add_explain, _add_check, _add_plan, _add_schema, _add_rule, _add_demo):
         add(commands)
     general = parser.add_general_options()
     general.add_argument("-V", "--version", action=ShowVersion, help="show the version")
@@ -193,14 +193,38 @@ def _add_check(commands: Commands) -> None:
     )
     add_job_options(parser)
     machine = parser.add_argument_group("machine")
-    machine.add_argument(
-        "--host-root", type=_directory, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
-    )
+    _add_host_root(machine)
     machine.add_argument(
         "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
     )
     _add_output(parser, ("table", "json"))
     parser.add_general_options()
+
+
+def _add_plan(commands: Commands) -> None:
+    parser = _add_command(
+        commands,
+        "plan",
+        _plan,
+        "add up the memory of each node, and how many rollouts fit into the Store",
+        "[OPTIONS] [-- LAUNCH LINE]",
+        (
+            "Two nodes, of which one trains with eight processes:",
+            "mooncake-config plan --num-nodes 2 --trainer-nodes 1 --processes-per-node 8 \\\n"
+            "        --rollout-bytes 1gb --in-flight 2",
+        ),
+    )
+    add_job_options(parser)
+    add_load_options(parser)
+    _add_host_root(parser.add_argument_group("machine"))
+    _add_output(parser, ("table", "json"))
+    parser.add_general_options()
+
+
+def _add_host_root(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--host-root", type=_directory, default=Path("/"), metavar="DIR", help="read host facts below DIR (default: /)"
+    )
 
 
 def _add_schema(commands: Commands) -> None:
@@ -286,6 +310,18 @@ def _check(options: argparse.Namespace) -> int:
         _print_document(check_document(result))
     else:
         print_check(_console(), result)
+    return _status(result.findings, _limit(options))
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from mooncake_config.report.plan import plan_document, print_plan
+    from mooncake_config.sizing import plan_job
+
+    result = plan_job(job_of(options), load_of(options), options.ignore, root=options.host_root)
+    if options.format == "json":
+        _print_document(plan_document(result))
+    else:
+        print_plan(_console(), result)
     return _status(result.findings, _limit(options))
 
 

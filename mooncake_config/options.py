@@ -13,12 +13,14 @@ from mooncake_config.arguments import (
     add_object_store_arguments,
 )
 from mooncake_config.display import shown
-from mooncake_config.findings import Fault
+from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.job import Job
+from mooncake_config.plan import Load
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules import find_rule
+from mooncake_config.sizes import parse_size
 from mooncake_config.topology import Role, Topology
 from mooncake_config.usage import with_nearest
 
@@ -55,6 +57,32 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         help="drop findings of a rule, by code or name (repeatable)",
     )
     findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
+
+
+def add_load_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``plan`` that say what the Store shall hold; :func:`load_of` reads them."""
+    load = parser.add_argument_group("rollouts")
+    load.add_argument(
+        "--rollout-bytes", type=_size, metavar="SIZE", help="size of one rollout, such as 256mb (default: unknown)"
+    )
+    load.add_argument(
+        "--in-flight", type=_count, metavar="K", help="rollouts that are in the Store at once (default: 1)"
+    )
+
+
+def load_of(options: argparse.Namespace) -> Load:
+    """What the Store shall hold, as the options say it."""
+    return Load(options.rollout_bytes, options.in_flight)
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except Malformed as refusal:
+        raise argparse.ArgumentTypeError(f"{refusal.message} {refusal.fix}") from None
+    if size == 0:
+        raise argparse.ArgumentTypeError("0 bytes are no rollout; write a size such as 256mb")
+    return size
 
 
 def _count(text: str) -> int:
