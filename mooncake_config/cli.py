@@ -238,7 +238,7 @@ def _add_schema(commands: Commands) -> None:
     )
     output = parser.add_argument_group("output")
     choice = output.add_mutually_exclusive_group()
-    choice.add_argument("--write", action="store_true", help="write both schemas into DIR")
+    choice.add_argument("--write", action="store_true", help="write the schemas into DIR")
     choice.add_argument("--check", action="store_true", help="status 1 if a schema in DIR is stale")
     output.add_argument(
         "--directory", metavar="DIR", default="schemas", help="where the schemas are (default: schemas)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import (
     BACKEND_FLAG,
@@ -16,13 +17,15 @@ from mooncake_config.display import shown
 from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.job import Job
-from mooncake_config.plan import Load
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules import find_rule
 from mooncake_config.sizes import parse_size
 from mooncake_config.topology import Role, Topology
 from mooncake_config.usage import with_nearest
+
+if TYPE_CHECKING:
+    from mooncake_config.plan import Load
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +75,8 @@ def add_load_options(parser: argparse.ArgumentParser) -> None:
 
 def load_of(options: argparse.Namespace) -> Load:
     """What the Store shall hold, as the options say it."""
+    from mooncake_config.plan import Load  # no other command needs the formulas
+
     return Load(options.rollout_bytes, options.in_flight)
 
 

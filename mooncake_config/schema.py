@@ -1,6 +1,6 @@
-"""The JSON Schemas: of the init kwargs, for an editor, and of the answer of ``explain`` and ``check``, for a program.
+"""The JSON Schemas: of the init kwargs, for an editor, and of the answers of ``explain``, ``check`` and ``plan``, for a program.
 
-Both are generated from the table of fields and flat, without references: editors show descriptions and choices only
+All are generated from the table of fields and flat, without references: editors show descriptions and choices only
 where they stand inline. Draft 7 is what editors complete for; ``errorMessage``, ``enumDescriptions`` and
 ``markdownDescription`` are additions that VS Code reads and validators pass over. The first schema keeps to what
 schemastore.org asks of one: an https address as ``$id``, and Ajv's strict mode, so no list of types.
@@ -16,6 +16,7 @@ from typing import Any
 
 from mooncake_config.findings import Severity
 from mooncake_config.host import Host
+from mooncake_config.plan import NodeRole
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Source
 from mooncake_config.settings import FIELDS
@@ -239,9 +240,62 @@ def _probe_answer() -> Schema:
     return _object(answer, "One question to this machine or to an endpoint.")
 
 
+def plan_schema() -> Schema:
+    """The schema of the JSON answer of ``plan``."""
+    proposal = {name: {"type": "integer", "minimum": 1} for name in ("global_segment_size", "local_buffer_size")}
+    about = "Sizes in bytes that fit, the present ones where they do; null: none do, or too little is known."
+    answer = {
+        "version": {"const": 1},
+        "ok": {"type": "boolean", "description": "Whether no error stands."},
+        "inputs": _plan_inputs(),
+        "nodes": {"type": "array", "items": _node_answer(), "description": "One for each kind of node; none over Ray."},
+        "capacity": _count(0, "Bytes that the training nodes contribute together; null: unknown."),
+        "rollouts_that_fit": _count(0, "Rollouts that the Store holds at once with their replicas; null: unknown."),
+        "proposal": {**_object(proposal, about), "type": ["object", "null"]},
+        "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
+    }
+    return {
+        "$schema": _DRAFT,
+        "$id": "urn:mooncake-config:plan",
+        "title": "Answer of mooncake-config plan",
+        **_object(answer, "A whole job: what its nodes give to the Store, and what fits into it."),
+    }
+
+
+def _plan_inputs() -> Schema:
+    answer = {
+        "backend": _one_of(Backend, "The rollout object store."),
+        "num_nodes": _count(1, "Nodes in the job."),
+        "trainer_nodes": _count(1, "Nodes that run training actors; each contributes one segment."),
+        "processes_per_node": _count(1, "Trainers on each of them."),
+        "replica_num": {"type": "integer", "description": "Memory replicas of each object."},
+        "protocol": _text_or_null("The transfer protocol."),
+        "pinned": {"type": ["boolean", "null"], "description": "Whether memory is pinned when a store opens."},
+        "global_segment_size": _count(0, "Bytes of the segment of a training node."),
+        "local_buffer_size": _count(0, "Bytes of the buffer of each Store client."),
+        "rollout_bytes": _count(1, "Bytes of one rollout."),
+        "in_flight": _count(1, "Rollouts in the Store at the same time."),
+        "eviction_watermark": {"type": "number", "description": "Share of the capacity that rollouts may take."},
+    }
+    return _object(answer, "What the plan was made from; what is unknown is null.")
+
+
+def _node_answer() -> Schema:
+    answer = {
+        "role": _one_of(NodeRole, "What runs on such a node."),
+        "count": _count(1, "How many there are."),
+        "segment": _count(0, "Bytes that one gives to the Store."),
+        "buffers": _count(0, "Bytes of the buffers of all Store clients on one."),
+        "total": _count(0, "Bytes that one reserves for both."),
+        "memory": _count(0, "Bytes of memory that one has: those of the host that was looked at."),
+    }
+    return _object(answer, "Nodes of one kind; what is unknown is null.")
+
+
 _SCHEMAS = {
     INIT_KWARGS_FILE: init_kwargs_schema,
     "explain.schema.json": explain_schema,
+    "plan.schema.json": plan_schema,
 }
 
 
@@ -255,7 +309,7 @@ def schema_text() -> str:
 
 
 def write_schemas(directory: str | Path) -> list[Path]:
-    """Writes both schemas into a directory, which is made where it is missing, and gives their paths.
+    """Writes the schemas into a directory, which is made where it is missing, and gives their paths.
 
     Raises:
         OSError: the directory cannot be written to.
