@@ -105,13 +105,18 @@ class NodeShare:
     @property
     def total(self) -> int | None:
         """Bytes that one such node reserves for the Store."""
-        return None if self.sizes is None else self.total_with(self.sizes)
-
-    def total_with(self, sizes: Sizes) -> int | None:
-        """The same with other sizes."""
-        if self.clients is None or self.segments is None:
+        if self.clients is None or self.segments is None or self.sizes is None:
             return None
-        return memory_of(self.clients, sizes.buffer, self.segments, sizes.segment)
+        return self.least_total(self.sizes)
+
+    @property
+    def least_clients(self) -> int:
+        """The clients, or the one that there is at least."""
+        return 1 if self.clients is None else self.clients
+
+    def least_total(self, sizes: Sizes) -> int:
+        """The same with other sizes, as far as the clients are known."""
+        return memory_of(self.least_clients, sizes.buffer, self.segments or 0, sizes.segment)
 
 
 @dataclass(frozen=True)
@@ -273,7 +278,7 @@ class _Search:
 
     def needed(self, sizes: Sizes) -> int:
         """Bytes that the fullest node reserves, as far as the clients are known."""
-        return max((total for node in self.nodes if (total := node.total_with(sizes)) is not None), default=0)
+        return max(node.least_total(sizes) for node in self.nodes)
 
     def found(self) -> Sizes | None:
         """The present sizes, or the first that fit: with the present segment, or with a sufficient one."""
@@ -299,8 +304,8 @@ class _Search:
 
     def _largest_buffer(self, segment: int) -> int:
         """Bytes that each client of the fullest node can have beside such a segment."""
-        known = [(node.clients, node.segments or 0) for node in self.nodes if node.clients]
-        return min(((self.room - segments * segment) // clients for clients, segments in known), default=self.room)
+        opening = [(node.least_clients, node.segments or 0) for node in self.nodes if node.clients != 0]
+        return min((self.room - segments * segment) // clients for clients, segments in opening)
 
     def _useful_buffer(self) -> int:
         """Bytes beyond which a buffer is no use: one whole rollout, where its size is known."""
@@ -312,8 +317,8 @@ def _shortfall(search: _Search, trainers: int, replicas: int) -> Shortfall:
     """By how much it fails, and which number, changed alone, would do."""
     least, size, rollouts = search.least, search.load.rollout_bytes, search.load.rollouts
     told = Shortfall(least, search.needed(least), search.room)
-    training = [node.clients or 0 for node in search.nodes if node.segments]
-    segment = rounded_down(min((search.room - clients * least.buffer for clients in training), default=0))
+    training = [node.least_clients for node in search.nodes if node.segments]
+    segment = rounded_down(min(search.room - clients * least.buffer for clients in training))
     if size is None or segment < SEGMENT_FLOOR:
         return told
     if search.needed(Sizes(segment, least.buffer)) > search.room:

@@ -38,9 +38,17 @@ def plan_job(job: Job, load: Load, ignore: Collection[str] = (), *, root: Path =
     refuse_unknown_rules(ignore)
     # Of its trainers the one that contributes: the rules about a segment look at no other.
     process = replace(job, role=Role.TRAINER, topology=replace(job.topology, local_rank=0)).resolve()
-    host = _whole_memory(read_host(root))
+    return plan_process(process, load, read_host(root), ignore)
+
+
+def plan_process(process: Process, load: Load, host: Host, ignore: Collection[str] = ()) -> PlanResult:
+    """The plan of the job that a trainer with local rank 0 belongs to, on nodes that have a host's memory.
+
+    Raises:
+        ValueError: ``ignore`` names a rule that does not exist.
+    """
     plan = plan_nodes(process, load, node_memory(host))
-    return PlanResult(plan, examine_plan(plan, _fullest(plan, host), ignore))
+    return PlanResult(plan, examine_plan(plan, _fullest(plan, _whole_memory(host)), ignore))
 
 
 def node_memory(host: Host) -> int | None:
