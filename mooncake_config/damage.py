@@ -19,8 +19,8 @@ _UNEXPANDED = re.compile(
     r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|\{%[^{}]*%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
 )
 _PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;[^&]*&gt;")
-NOTHING = frozenset(("none", "null", "nil", "undefined"))
-"""Texts, in lower case, that programs write for a value that is not there."""
+NOTHING = frozenset(("none", "null", "nil", "undefined", "???"))
+"""Texts, in lower case, that programs write for a value that is not there; the last one is OmegaConf's."""
 
 _QUOTES = "\"'“”‘’„«»`"
 

@@ -49,7 +49,6 @@ _STANDARD_INPUT = Origin(Source.CLI, "standard input")
 
 _KNOWN = frozenset(spec.name for spec in FIELDS)
 
-InitKwargs = str | Mapping[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,10 @@ class Reading:
 
     claims: Mapping[str, Claim] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+
+
+InitKwargs = str | Mapping[str, object] | Reading | None
+"""Reading: what was read before, elsewhere. Standard input can be read once only, and by one process."""
 
 
 class JsonObject(dict[str, object]):
@@ -105,8 +108,8 @@ def read_init_kwargs(value: InitKwargs) -> Reading:
     Raises:
         TypeError: a value of another type.
     """
-    if value is None:
-        return Reading()
+    if value is None or isinstance(value, Reading):
+        return value or Reading()
     if isinstance(value, str):
         return _read_argument(value)
     if isinstance(value, Mapping):
@@ -284,14 +287,36 @@ def _not_an_object(value: object, origin: Origin) -> Reading:
     return _refused("not-an-object", origin, message, fix)
 
 
-def _claims_and_faults(mapping: Mapping[str, object], origin: Origin) -> Reading:
+def _claims_and_faults(given: Mapping[str, object], origin: Origin) -> Reading:
+    mapping, unread = (given, ()) if isinstance(given, dict) else _entries(given, origin)
     doubled = _doubled_keys(getattr(mapping, "doubled", ()), origin)
     unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in _KNOWN and key != SCHEMA_KEY}, origin)
     if origin.spot == KWARGS_SPOT:
         claims = mapping_claims({name: raw for name, raw in mapping.items() if name in _KNOWN})
     else:
         claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in _KNOWN}
-    return Reading(claims, (*doubled, *unknown))
+    return Reading(claims, (*doubled, *unknown, *unread))
+
+
+def _entries(mapping: Mapping[str, object], origin: Origin) -> tuple[dict[str, object], tuple[Fault, ...]]:
+    """What a mapping of another library holds, and a fault for each field that it has no value of.
+
+    OmegaConf's, for one, raises where a value is ``???`` or an interpolation leads nowhere.
+    """
+    entries: dict[str, object] = {}
+    faults = []
+    for key in mapping:
+        try:
+            entries[key] = mapping[key]
+        except Exception as error:  # noqa: BLE001 - what a mapping raises is known to its library alone
+            if key in _KNOWN:
+                reason = shown(str(error).partition("\n")[0])
+                message = f"the value of {key} cannot be read: {reason}."
+                fix = "give it a value, or leave the key out."
+                faults.append(Fault("text-of-nothing", (key,), origin, message, fix))
+            else:
+                entries[key] = None
+    return entries, tuple(faults)
 
 
 def _doubled_keys(keys: Iterable[str], origin: Origin) -> Iterator[Fault]:

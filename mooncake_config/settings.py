@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import EllipsisType
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -29,9 +30,11 @@ from mooncake_config.sources import (
     FieldSpec,
     Form,
     InitKwargsSource,
+    OwnFieldsSource,
     RayNodeSource,
     Wiring,
     field_specs,
+    table_names,
     world_of,
 )
 
@@ -48,17 +51,23 @@ def _optional_size(raw: object) -> int | None:
     return None if raw is None else parse_positive_size(raw)
 
 
+def _field(description: str, examples: list[Any], default: EllipsisType | None = ...) -> Any:
+    """A field as it shows itself. To type checkers it has a value, since none has to be given: sources may have it."""
+    return Field(default, description=description, examples=examples)
+
+
 class StoreSettings(BaseSettings):
     """The eight init kwargs of Mooncake Store, resolved and validated. Sizes are bytes.
 
     ``StoreSettings()`` alone reads the same sources in the same order as ``resolve_store_config``; keyword arguments
-    are the command line. Rules are not run on it.
+    are the command line. Rules are not run on it. As a field of another model it reads them too, and what the outer
+    model has for it counts as keyword arguments. Fields that a subclass adds are read as pydantic-settings reads any.
 
     Raises:
         pydantic.ValidationError: a value that is malformed, a field that does not exist, or no master at all.
     """
 
-    model_config = SettingsConfigDict(case_sensitive=True, frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master_server_address: Annotated[
         str,
@@ -72,7 +81,7 @@ class StoreSettings(BaseSettings):
         ),
         Form(MASTER_PATTERN, "host:port, [IPv6]:port, or etcd://host:port;host:port for a master in HA mode"),
         BeforeValidator(parse_master),
-    ] = Field(
+    ] = _field(
         description="Address of the Mooncake master, host:port, or an HA endpoint such as etcd://host:2379.",
         examples=[MASTER_EXAMPLE, "[fd00::5]:50051", "etcd://10.0.0.5:2379;10.0.0.6:2379"],
     )
@@ -89,7 +98,7 @@ class StoreSettings(BaseSettings):
         ),
         Form(HOSTNAME_PATTERN, "one host name or IP of this node, without a scheme; a port behind it is seldom right"),
         BeforeValidator(parse_hostname),
-    ] = Field(
+    ] = _field(
         description="Address of this node on the data network, which the client advertises to all others.",
         examples=[HOSTNAME_EXAMPLE, "node-7", "fd00::7"],
     )
@@ -98,7 +107,7 @@ class StoreSettings(BaseSettings):
         Wiring("MOONCAKE_TE_META_DATA_SERVER", engine="metadata_server", address=True, agreed=True, default=P2P),
         Form(METADATA_PATTERN, f"{P2P}, http://host:port/metadata, or etcd://host:port"),
         BeforeValidator(parse_metadata),
-    ] = Field(
+    ] = _field(
         description="Metadata endpoint of the Transfer Engine: P2PHANDSHAKE (no server), http://host:port/metadata, "
         "or etcd://host:port.",
         examples=[P2P, "http://10.0.0.5:8080/metadata"],
@@ -108,7 +117,7 @@ class StoreSettings(BaseSettings):
         Wiring("MOONCAKE_PROTOCOL", engine="protocol", agreed=True, default="rdma"),
         Form(PROTOCOL_PATTERN, f"one of {', '.join(PROTOCOLS)}, in lower case", choices=PROTOCOLS),
         BeforeValidator(parse_protocol),
-    ] = Field(description="Transfer protocol, normally tcp or rdma.", examples=["tcp", "rdma"])
+    ] = _field(description="Transfer protocol, normally tcp or rdma.", examples=["tcp", "rdma"])
     device_name: Annotated[
         str,
         Wiring(
@@ -120,7 +129,7 @@ class StoreSettings(BaseSettings):
         ),
         Form(DEVICE_PATTERN, "names of RDMA devices as ibv_devices prints them, separated by commas"),
         BeforeValidator(parse_device_name),
-    ] = Field(
+    ] = _field(
         description="RDMA device of this node, or several separated by commas. Prefer the variable where names differ "
         "by node.",
         examples=["mlx5_0", "mlx5_0,mlx5_1"],
@@ -130,7 +139,7 @@ class StoreSettings(BaseSettings):
         Wiring("MOONCAKE_GLOBAL_SEGMENT_SIZE", engine="global_segment_size", contributed=True, default="8gb"),
         _SIZE,
         BeforeValidator(parse_size),
-    ] = Field(
+    ] = _field(
         description="Memory that one client of each training node contributes to the Store, in bytes or with a unit. "
         "Units are powers of 1024.",
         examples=["2gb", "8gb", 2147483648],
@@ -140,18 +149,30 @@ class StoreSettings(BaseSettings):
         Wiring("MOONCAKE_LOCAL_BUFFER_SIZE", engine="local_buffer_size", default="32gb"),
         _SIZE,
         BeforeValidator(parse_size),
-    ] = Field(
+    ] = _field(
         description="Transfer and staging memory of every client, in bytes or with a unit. Each process of a node has "
         "its own.",
         examples=["2gb", "32gb", 2147483648],
     )
     chunk_bytes: Annotated[
         int | None, Wiring(None, unclaimed="Mooncake's own, 64 MiB"), _CHUNK, BeforeValidator(_optional_size)
-    ] = Field(
-        default=None,
+    ] = _field(
         description="Chunk size of structured-object puts, in bytes or with a unit.",
         examples=["64mb", 67108864],
+        default=None,
     )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuses a subclass that declares a field of the table anew: its variable and default would be lost unseen.
+
+        Raises:
+            TypeError: there is such a field.
+        """
+        super().__pydantic_init_subclass__(**kwargs)
+        anew = table_names(StoreSettings) - table_names(cls)
+        if anew:
+            raise TypeError(f"{cls.__name__} declares {', '.join(sorted(anew))} anew; give it a value as an argument")
 
     @classmethod
     def settings_customise_sources(
@@ -162,14 +183,18 @@ class StoreSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The precedence: the order of these four, here and nowhere else."""
+        """The precedence: the order of these four, here and nowhere else. A subclass's own fields are read as usual."""
         world = world_of(init_settings)
-        return (
+        table = (
             InitKwargsSource(settings_cls, world),
             EnvironmentSource(settings_cls, world),
             RayNodeSource(settings_cls, world),
             DefaultSource(settings_cls, world),
         )
+        if len(table_names(settings_cls)) == len(settings_cls.model_fields):
+            return table
+        ordinary = (env_settings, dotenv_settings, file_secret_settings)
+        return (*table, *(OwnFieldsSource(settings_cls, source) for source in ordinary))
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """What repr and str show: passwords masked."""

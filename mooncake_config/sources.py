@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
-from pydantic import BeforeValidator
+from pydantic import AliasChoices, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
@@ -95,6 +95,12 @@ class FieldSpec:
 def field_specs(settings_cls: type[BaseSettings]) -> tuple[FieldSpec, ...]:
     """The table of a settings class: its fields that carry a :class:`Wiring`, in order."""
     return tuple(_specs(settings_cls))
+
+
+@cache
+def table_names(settings_cls: type[BaseSettings]) -> frozenset[str]:
+    """The names of the fields in the table; what else a subclass has is its own."""
+    return frozenset(spec.name for spec in field_specs(settings_cls))
 
 
 def _specs(settings_cls: type[BaseSettings]) -> Iterator[FieldSpec]:
@@ -203,9 +209,10 @@ class InitKwargsSource(LayerSource):
         return world.init_kwargs
 
     def __call__(self) -> dict[str, Any]:
-        """The raw values; a key that is no field is handed over even if it is empty, so that it is refused."""
-        fields = self.settings_cls.model_fields
-        return {name: claim.raw for name, claim in self.claims.items() if not claim.is_empty or name not in fields}
+        """The raw values; what is not in the table is handed over even if it is empty: to be refused, or taken as it is
+        where a subclass has such a field."""
+        table = table_names(self.settings_cls)
+        return {name: claim.raw for name, claim in self.claims.items() if not claim.is_empty or name not in table}
 
 
 @cache
@@ -255,3 +262,37 @@ class DefaultSource(LayerSource):
 
     def __call__(self) -> dict[str, Any]:
         return _default_values(self.settings_cls)
+
+
+class OwnFieldsSource(PydanticBaseSettingsSource):
+    """What an ordinary source, such as variables or a .env file, says of the fields that a subclass adds.
+
+    A field of the table is never read this way: there is one way to each of them.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings], ordinary: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._ordinary = ordinary
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """What the ordinary source says."""
+        return self._ordinary.get_field_value(field, field_name)
+
+    def __call__(self) -> dict[str, Any]:
+        """The values of the own fields, by the keys that pydantic knows them by."""
+        table = table_names(self.settings_cls)
+        own = {
+            key
+            for name, info in self.settings_cls.model_fields.items()
+            if name not in table
+            for key in _keys(name, info)
+        }
+        return {key: value for key, value in self._ordinary().items() if key in own}
+
+
+def _keys(name: str, info: FieldInfo) -> Iterator[str]:
+    yield name
+    alias = info.validation_alias
+    for choice in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+        if isinstance(choice, str):
+            yield choice

@@ -496,7 +496,10 @@ def multicast_address(process: Process) -> Iterator[Problem]:
 
 @rule("MC055", Severity.ERROR, protects=True, about="odd_names")
 def text_of_nothing(process: Process) -> Iterator[Problem]:
-    """A value is the text None, null, nil or undefined, or has such a host.
+    """A value is the text None, null, nil, undefined or ???, or has such a host.
+
+    Sees also a mapping that has a field and cannot give its value: one of Hydra or OmegaConf where it is ??? or an
+    interpolation leads nowhere.
 
     Why: a program wrote a value that it did not have: str(None), f"{None}:50051", a template without its variable. As a
     host name it is looked up, as a device it is looked for, and setup gives up after a minute or more.
@@ -505,6 +508,7 @@ def text_of_nothing(process: Process) -> Iterator[Problem]:
 
     Fires:
         MOONCAKE_LOCAL_HOSTNAME=None explain --num-nodes 1
+        MOONCAKE_PROTOCOL='???' explain --num-nodes 1
     Silent:
         MOONCAKE_LOCAL_HOSTNAME=node-7 explain --num-nodes 1
     """
