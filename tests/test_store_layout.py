@@ -98,6 +98,25 @@ def test_preferred_dtype(name: str, value: Any, dtype: str) -> None:
     assert found[1] == dtype
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [([1, 2], "int64"), ([1, None], "int64"), ([0.5], "float32"), ([True, False], "bool"), ([1j], "complex64")],
+)
+def test_promised_numbers(value: list[Any], dtype: str) -> None:
+    """Numbers with a spec travel with its dtype, also where the values alone would call for a wider one."""
+    column = plan({"f": value}, {"f": ValueSpec("ndarray", dtype)}).stages["rows"]["f"]
+    assert (column.schema, column.moves) == (("ndarray", {"dtype": dtype}), True)
+    assert identical(column.values, value)
+
+
+def test_promise_is_kept_as_given() -> None:
+    """Python's numbers of the promised type are handed over as the list that came, unless one is out of range."""
+    for value, dtype in (([1, 2], "int64"), ([0.5], "float64"), ([True], "bool")):
+        assert plan({"f": value}, {"f": ValueSpec("ndarray", dtype)}).stages["rows"]["f"].values == value
+    with pytest.raises(ValueError, match="f is not an array of numbers, but of object"):
+        plan({"f": [1, 2**64]}, {"f": ValueSpec("ndarray", "int64")})
+
+
 def test_no_copy() -> None:
     """Arrays are handed over as they are: the first copy is the one into the transfer buffer."""
     rows = [np.arange(3, dtype=np.int32), np.arange(2, dtype=np.int32)]

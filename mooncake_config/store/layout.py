@@ -14,7 +14,7 @@ import re
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -25,7 +25,7 @@ import numpy as np
 
 from mooncake_config.store import ROLLOUT_VALUE_SPEC, ValueSpec
 from mooncake_config.store.packed import pack, unpack
-from mooncake_config.store.tensors import array_tensor, dtype_name, is_tensor, tensor_array
+from mooncake_config.store.tensors import array_tensor, dtype_name, is_tensor, is_tensor_type, tensor_array
 from mooncake_config.store.values import NUMBER_KINDS, Rows, is_plain, promised
 
 OWN = "mooncake_config"
@@ -188,11 +188,20 @@ def _column(name: str, value: Any, spec: ValueSpec | None) -> Column | None:
     """The column of a field, or None where no codec gives the value back unchanged."""
     if isinstance(value, Rows):
         return _rows_column(value)
-    if spec is None or spec.codec in {"auto", "ndarray"}:
+    if spec is None or spec.codec == "auto":
         return _natural_column(name, value)
+    if spec.codec == "ndarray":
+        return _promised_numbers(name, value, spec.dtype)
     if spec.codec == "ragged_tensor":
         return _tensor_rows(value)
     return Column(value, (spec.codec, {}))
+
+
+def _promised_numbers(name: str, value: Any, dtype: str | None) -> Column | None:
+    """One number for each row: what was promised is not looked through once more."""
+    if dtype is None or type(value) is not list or not value:
+        return _natural_column(name, value)
+    return Column(value, ("ndarray", {"dtype": dtype}), moves=True)
 
 
 def _natural_column(name: str, value: Any) -> Column | None:
@@ -211,30 +220,30 @@ def _natural_column(name: str, value: Any) -> Column | None:
 
 
 def _sequence_column(value: Any, mark: str) -> Column | None:
-    column = _scalar_column(list(value))
+    column = _scalar_column(list(value), set(map(type, value)))
     return column and Column(column.values, column.schema, mark, moves=True)
 
 
 def _list_column(name: str, value: list[Any]) -> Column | None:
     if not value:
         return None
-    column = _scalar_column(value)
+    kinds = set(map(type, value))
+    column = _scalar_column(value, kinds)
     if column is not None:
         return column
-    kinds = set(map(type, value)) - {type(None)}
-    make = _ROW_COLUMNS.get(next(iter(kinds))) if len(kinds) == 1 else None
+    present = kinds - {type(None)}
+    make = _ROW_COLUMNS.get(next(iter(present))) if len(present) == 1 else None
     if make is not None:
         column = make(name, value)
-    elif any(map(is_tensor, value)):
+    elif any(map(is_tensor_type, present)):
         return _tensor_rows(value)
     if column is None and is_plain(value):
         column = Column(value, ("msgpack_ragged", {}))
     return column
 
 
-def _scalar_column(value: list[Any]) -> Column | None:
+def _scalar_column(value: list[Any], kinds: set[type]) -> Column | None:
     """The column of a list with one number for each row, all of one type, some of them None."""
-    kinds = set(map(type, value))
     present = kinds - {type(None)}
     if len(present) != 1:
         return None
@@ -272,15 +281,16 @@ def _array_rows(name: str, value: list[Any]) -> Column | None:
     return _ragged(value, dtype, f"arrays:{dtype.str}")
 
 
-def _alike(rows: Iterable[Any]) -> bool:
+def _alike(rows: Collection[Any]) -> bool:
     """Whether Mooncake keeps the shapes of arrays: all of one number of dimensions, and none of them lost.
 
     A number beside rows of numbers becomes a row (0.3.13.post1); through lists, the way of 0.3.12.post1, a row of no
     dimension and an empty one of several lose their shape.
     """
-    arrays = [item for item in rows if item is not None]
-    dimensions = {item.ndim for item in arrays}
-    return dimensions <= {1} or (len(dimensions) == 1 and 0 not in dimensions and all(item.size for item in arrays))
+    dimensions = {item.ndim for item in rows if item is not None}
+    return dimensions <= {1} or (
+        len(dimensions) == 1 and 0 not in dimensions and all(item.size for item in rows if item is not None)
+    )
 
 
 def _tensor_rows(value: list[Any]) -> Column | None:
@@ -343,14 +353,13 @@ def _number_array(code: str, numbers: list[Any]) -> Any:
 
 def _rows_column(rows: Rows) -> Column | None:
     """Rows with a spec: those that came as a list are handed over as memory, which Mooncake takes for a list."""
-    present = [item for item in rows.arrays if item is not None]
-    listed = {listed for item, listed in zip(rows.arrays, rows.listed, strict=True) if item is not None}
-    if not _alike(present) or len(listed) > 1:
+    listed = any(rows.listed)
+    if not _alike(rows.arrays) or (listed and not rows.all_listed()):
         return None
-    dtype = _dtype_of(present)
+    dtype = _dtype_of(rows.arrays)
     if rows.tensor is not None:
         return _ragged(rows.arrays, dtype, f"tensor:{rows.tensor}")
-    if listed == {True}:
+    if listed:
         return _ragged([None if item is None else item.data for item in rows.arrays], dtype)
     return _ragged(rows.arrays, dtype, f"arrays:{dtype.str}")
 

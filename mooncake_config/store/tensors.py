@@ -10,8 +10,13 @@ import numpy as np
 
 def is_tensor(value: object) -> bool:
     """Whether a value is a torch tensor; where torch was never imported, nothing is."""
+    return is_tensor_type(type(value))
+
+
+def is_tensor_type(kind: type) -> bool:
+    """Whether values of a type are torch tensors."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    return torch is not None and issubclass(kind, torch.Tensor)
 
 
 def dtype_name(tensor: Any) -> str:

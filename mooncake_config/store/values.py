@@ -33,6 +33,10 @@ class Rows:
     listed: list[bool]
     tensor: str | None = None
 
+    def all_listed(self) -> bool:
+        """Whether every row came as a list; None is either."""
+        return all(listed for array, listed in zip(self.arrays, self.listed, strict=True) if array is not None)
+
     def as_given(self) -> list[Any]:
         """The rows in the containers that they came in."""
         if self.tensor is not None:
@@ -201,10 +205,22 @@ def _common_dtype(arrays: list[Array | None]) -> np.dtype[Any]:
     return np.result_type(*dtypes) if dtypes else np.dtype(np.int64)
 
 
+_PYTHON_NUMBERS: dict[str | None, type] = {"int64": int, "float64": float, "bool": bool}
+
+
+def _are_exact(given: list[Any], dtype: str | None) -> bool:
+    """Whether Python's numbers are what comes out of the dtype, without a conversion: again the usual case."""
+    if set(map(type, given)) != {_PYTHON_NUMBERS.get(dtype)}:
+        return False
+    return dtype != "int64" or (min(given) >= -(2**63) and max(given) < 2**63)
+
+
 def _column(name: str, value: Any, spec: ValueSpec) -> Any:
     if isinstance(value, np.ndarray) and value.ndim:
         return cast(name, numbers(name, value), spec.dtype)
     given = _row_list(name, value, spec)
+    if _are_exact(given, spec.dtype):
+        return given
     present = [item for item in given if item is not None]
     array = numbers(name, present) if present else np.empty(0, spec.dtype)
     if array.ndim != 1:
