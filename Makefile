@@ -11,7 +11,7 @@ EXAMPLES ?= 1000
 # Many tests wait for a child or a server, so more of them than there are processors run at once; each worker takes whole
 # files, and starts Ray and a master of its own where a file needs one.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
-EXTRAS := dev,ray,mooncake-cpu
+EXTRAS := dev,docs,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
 # What tests of faults start: program=Debian package.
@@ -31,9 +31,10 @@ TORCH_READY := .venv-torch/.ready
 # build; give them as TORCH_ARGS.
 TORCH_ARGS ?= torch==2.13.0
 SECONDS ?= 300
+DOCS_PORT ?= 8000
 PIP := -m pip --disable-pip-version-check install -qq
 
-.PHONY: help setup libraries javascript demo test lint suite test-lowest test-torch bench soak fuzz schemas clean
+.PHONY: help setup libraries javascript demo test lint suite test-lowest test-torch docs bench soak fuzz schemas clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,11 +64,16 @@ suite: libraries $(READY) $(EDITOR_READY) ## the tests, with the coverage of bra
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore=tests/test_docs_types.py --ignore=tests/test_editor.py
+	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore-glob="tests/test_docs*" --ignore=tests/test_editor.py
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
 	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py tests/test_docs_types.py
+
+docs: setup ## build the site strictly into site/, and serve it on loopback (DOCS_PORT=8000)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "docs: http://127.0.0.1:$(DOCS_PORT)/ until Ctrl-C"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(DOCS_PORT)
 
 soak: setup ## producers, consumers and faults against a real master for SECONDS=300; status 1 when anything is lost
 	@$(BIN)/python -m benchmarks.soak $(SECONDS)

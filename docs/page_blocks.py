@@ -12,8 +12,8 @@ The blocks of a page run in order, in one directory that is empty at first, as a
 Comments, alone on a line or more, that a reader does not see:
 
 - ``<!-- not run: REASON -->`` before a block: it stays as it is.
-- ``<!-- varies: PATTERN -->`` before a block: where only what matches differs, and blanks, the old text stays.
-- ``<!-- python: … -->``: Python that runs and is not shown, for names that a reader has and a page has not.
+- ``<!-- left out: PATTERN -->`` before a block: what matches in its output, less a first group, is shown as ``…``.
+- ``<!-- python: … -->`` or ``<!-- bash: … -->``: it runs and is not shown, for what a reader has and a page has not.
 
     python docs/page_blocks.py README.md docs/tutorial.md
 """
@@ -43,7 +43,7 @@ SECONDS = 60.0
 """How long one command or one block of Python may take."""
 
 _PIECE = re.compile(
-    r"^<!-- (?P<comment>not run|varies|python):(?P<words>.*?)-->$"
+    r"^<!-- (?P<comment>not run|left out|python|bash):(?P<words>.*?)-->$"
     r"|^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)(?P<options>[^\n`]*)\n"
     r"(?P<body>.*?)^(?P=indent)(?P=fence)$",
     re.MULTILINE | re.DOTALL,
@@ -80,9 +80,10 @@ class Block:
 
     Attributes:
         title: the file that it is, None for a block that is no file.
+        hidden: whether it is a comment, which a reader does not see.
         body: its lines, without the indentation of the fence.
         not_run: why it is not run; None where it is.
-        varies: the pattern of what differs from run to run; None where nothing does.
+        left_out: the pattern of what is not shown of its output, since it differs by machine or run; None: nothing.
         after_python: whether only blanks stand between it and a block of Python.
     """
 
@@ -91,12 +92,13 @@ class Block:
     body: str
     line: int
     not_run: str | None = None
-    varies: str | None = None
+    left_out: str | None = None
     after_python: bool = False
+    hidden: bool = False
 
 
 def blocks(page: str) -> list[Block]:
-    """Every block of a page, in order; hidden Python is a block of the language ``hidden``."""
+    """Every block of a page, in order, the hidden ones too."""
     found: list[Block] = []
 
     def keep(block: Block) -> str:
@@ -126,19 +128,21 @@ def refreshed(page: str, name: str = "page") -> str:
 def _rewritten(page: str, body_of: Callable[[Block], str]) -> str:
     """The page, each block's body replaced by what the function gives for it."""
     pieces: list[str] = []
-    place, python_ends = 0, -1
+    place, behind_python = 0, False
     notes: dict[str, str] = {}
     for match in _PIECE.finditer(page):
         between = page[place : match.start()]
-        block = _block(match, page, notes, after_python=python_ends == place and not between.strip())
+        if between.strip():
+            notes, behind_python = {}, False
+        block = _block(match, page, notes, after_python=behind_python)
         pieces.append(between)
         place = match.end()
-        if match["comment"] in ("not run", "varies"):
+        if match["comment"] in ("not run", "left out"):
             notes[match["comment"]] = match["words"].strip()
             pieces.append(match.group())
             continue
         notes = {}
-        python_ends = place if block.language == "python" and not block.title else -1
+        behind_python = block.language == "python" and not block.title and not block.hidden
         pieces.append(_with_body(match, body_of(block)))
     return "".join([*pieces, page[place:]])
 
@@ -146,7 +150,7 @@ def _rewritten(page: str, body_of: Callable[[Block], str]) -> str:
 def _block(match: re.Match[str], page: str, notes: dict[str, str], *, after_python: bool) -> Block:
     line = page.count("\n", 0, match.start()) + 1
     if match["comment"]:
-        return Block("hidden", None, textwrap.dedent(match["words"]), line)
+        return Block(match["comment"], None, textwrap.dedent(match["words"]).strip() + "\n", line, hidden=True)
     title = _TITLE.search(match["options"])
     return Block(
         match["language"],
@@ -154,7 +158,7 @@ def _block(match: re.Match[str], page: str, notes: dict[str, str], *, after_pyth
         textwrap.dedent(match["body"]) if match["indent"] else match["body"],
         line,
         notes.get("not run"),
-        notes.get("varies"),
+        notes.get("left out"),
         after_python,
     )
 
@@ -181,14 +185,14 @@ class _Run:
         """Runs a block, and gives what belongs into it."""
         if block.language == "text" and block.after_python and self._printed:
             printed, self._printed = self._printed[1], None
-            return _kept(block, printed)
+            return _shown(block, printed)
         self._refuse_hidden_output()
         if block.not_run:
             return block.body
         if block.title:
             self._write(block.title, block.body)
             return block.body
-        return _kept(block, self._run(block))
+        return self._run(block)
 
     def end(self) -> None:
         """Ends what was started; what Python printed last must have been shown."""
@@ -214,17 +218,23 @@ class _Run:
     def _run(self, block: Block) -> str:
         match block.language:
             case "console":
-                return "\n".join(command + self._output(block, command) for command in _COMMAND.findall(block.body))
+                return self._dialogue(block)
             case "bash":
                 self._output(block, block.body)
                 return block.body
-            case "python" | "hidden":
+            case "python":
                 self._printed = (block.line, self._interpreted(block))
                 return block.body
             case language if language in _SHOWN_ONLY:
                 return block.body
         reason = "nothing prints this; show what runs, or say <!-- not run: REASON --> before it"
         raise self._error(block.line, f"a block of {block.language or 'no language'}: {reason}")
+
+    def _dialogue(self, block: Block) -> str:
+        """Commands and what they print, a blank line behind each output but the last."""
+        told = [(command, self._output(block, command)) for command in _COMMAND.findall(block.body)]
+        parts = [command + output + ("\n" if output else "") for command, output in told]
+        return "".join(parts[:-1]) + "".join(told[-1])
 
     def _output(self, block: Block, command: str) -> str:
         self._shell = self._shell or _Shell(self._directory)
@@ -233,26 +243,26 @@ class _Run:
             raise self._error(block.line, f"this ends with status {status}:\n{output}")
         if status is None:
             raise self._error(block.line, f"this does not end in {SECONDS:g} s: {command}{output}")
-        return "".join(f"{line.rstrip()}\n" for line in output.splitlines())
+        return _shown(block, output)
 
     def _interpreted(self, block: Block) -> str:
         self._python = self._python or _Python(self._directory)
         printed, trace = self._python.run(block.body, f"{self._name}:{block.line}")
         if trace:
             raise self._error(block.line, trace)
-        return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+        return printed
 
     def _error(self, line: int, reason: str) -> PageError:
         return PageError(f"{self._name}:{line}: {reason}")
 
 
-def _kept(block: Block, new: str) -> str:
-    """The old text where only what may vary differs, else the new one."""
-    return block.body if block.varies and _masked(block.body, block.varies) == _masked(new, block.varies) else new
-
-
-def _masked(text: str, pattern: str) -> list[str]:
-    return re.sub(pattern, "…", text).split()
+def _shown(block: Block, output: str) -> str:
+    """What a block shows of an output: lines without blanks at their end, and without what it leaves out."""
+    text = "".join(f"{line.rstrip()}\n" for line in output.splitlines())
+    if not block.left_out:
+        return text
+    pattern = re.compile(block.left_out, re.MULTILINE)
+    return pattern.sub(lambda match: f"{match[1] or ''}…" if pattern.groups else "…", text)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -328,6 +338,8 @@ class _Python(_Child):
 
     def run(self, source: str, name: str) -> tuple[str, str | None]:
         """What the source prints, and the traceback where it raises."""
+        printed: str
+        trace: str | None
         found = self._ask(json.dumps([source, name]) + "\n", r"(.*)\n")
         printed, trace = json.loads(found[1]) if found else ("", f"this does not end in {SECONDS:g} s, or ends Python")
         return printed, trace
