@@ -29,6 +29,7 @@ from mooncake_config.report.documents import (
 )
 from mooncake_config.report.pages import print_check, print_explanation, print_rule_list, print_rule_page
 from mooncake_config.rules import examine, find_rule
+from mooncake_config.survey_options import add_cluster_options, refuse_mixed_survey
 from mooncake_config.usage import Parser, ShowVersion, nearest, readable_width, with_nearest
 
 if TYPE_CHECKING:
@@ -197,6 +198,7 @@ def _add_check(commands: Commands) -> None:
     machine.add_argument(
         "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
     )
+    add_cluster_options(parser)
     _add_output(parser, ("table", "json"))
     parser.add_general_options()
 
@@ -303,6 +305,9 @@ def _explain(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from mooncake_config.check import check_dry_setup, check_process
 
+    refuse_mixed_survey(options)
+    if options.cluster:
+        return _check_cluster(options)
     result = check_process(job_of(options).resolve(), options.ignore, root=options.host_root)
     if options.dry_setup:
         result = check_dry_setup(result, options.ignore)
@@ -311,6 +316,21 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print_check(_console(), result)
     return _status(result.findings, _limit(options))
+
+
+def _check_cluster(options: argparse.Namespace) -> int:
+    from mooncake_config.cluster import AUTO, survey
+    from mooncake_config.report.cluster import cluster_document, print_survey, progress_bar
+
+    with progress_bar() as progress:
+        found = survey(
+            job_of(options), options.ignore, address=options.address or AUTO, same=options.same, progress=progress
+        )
+    if options.format == "json":
+        _print_document(cluster_document(found))
+    else:
+        print_survey(_console(), found)
+    return _status(found.findings, _limit(options))
 
 
 def _plan(options: argparse.Namespace) -> int:

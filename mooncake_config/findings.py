@@ -37,7 +37,10 @@ _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule saw: a fact, the place to edit, the way out."""
+    """What one rule saw: a fact, the place to edit, the way out.
+
+    Where several nodes were asked, ``nodes`` are all that it is about, and ``node`` names them in few words.
+    """
 
     code: str
     rule: str
@@ -47,6 +50,7 @@ class Finding:
     message: str
     fix: str
     node: str | None = None
+    nodes: tuple[str, ...] = ()
 
     @property
     def source(self) -> Source | None:
@@ -56,7 +60,8 @@ class Finding:
     def __str__(self) -> str:
         about = f" {', '.join(self.fields)}" if self.fields else ""
         place = f" From {shown(self.origin.spot, RAW_LIMIT)}." if self.origin else ""
-        where = f" On node {shown(self.node)}." if self.node else ""
+        node = "node " if len(self.nodes) < 2 else ""
+        where = f" On {node}{shown(self.node, RAW_LIMIT)}." if self.node else ""
         return f"{self.code} {self.severity.value}{about}: {self.message}{place}{where} Fix: {self.fix}"
 
 

@@ -20,6 +20,7 @@ from mooncake_config.ray_node import find_node_address
 from mooncake_config.rules import (
     ALL_RULES,
     PROCESS_RULES,
+    cluster_rules,
     examine,
     find_rule,
     node_rules,
@@ -102,8 +103,9 @@ def test_codes_and_names_are_unique() -> None:
 
 
 def test_rules_of_a_machine_are_not_asked_about_a_process() -> None:
-    """The rules of one process, those of its machine and those of its job share none, and together are all."""
-    codes = [rule.code for rules in (PROCESS_RULES, node_rules(), plan_rules()) for rule in rules]
+    """The rules of one process, of its machine, of its job and of a cluster share none, and together are all."""
+    subjects = (PROCESS_RULES, node_rules(), plan_rules(), cluster_rules())
+    codes = [rule.code for rules in subjects for rule in rules]
     assert sorted(codes) == [rule.code for rule in ALL_RULES]
 
 

@@ -207,7 +207,8 @@ def finding_block(finding: Finding) -> Table:
     if finding.origin:
         block.add_row("", Text.assemble(("From ", "dim"), shown(finding.origin.spot, 200)))
     if finding.node:
-        block.add_row("", Text.assemble(("Node ", "dim"), shown(finding.node)))
+        where = "Node " if len(finding.nodes) < 2 else "On "
+        block.add_row("", Text.assemble((where, "dim"), shown(finding.node, 200)))
     block.add_row("", Text.assemble(("Fix: ", "green"), finding.fix))
     return block
 

@@ -19,6 +19,7 @@ from mooncake_config.rules.process import ignored_in_vain
 from mooncake_config.rules.rule import Problem, Rule, rules_in
 
 if TYPE_CHECKING:
+    from mooncake_config.members import Cluster
     from mooncake_config.node import Node
     from mooncake_config.plan import Plan
 
@@ -30,7 +31,9 @@ __all__ = [
     "PROCESS_RULES",
     "Problem",
     "Rule",
+    "cluster_rules",
     "examine",
+    "examine_cluster",
     "examine_node",
     "examine_plan",
     "find_rule",
@@ -63,6 +66,14 @@ def plan_rules() -> tuple[Rule[Plan], ...]:
     return rules_in(plan)
 
 
+@cache
+def cluster_rules() -> tuple[Rule[Cluster], ...]:
+    """The rules across the nodes of a cluster, by code. Loaded when asked for."""
+    from mooncake_config.rules import cluster
+
+    return rules_in(cluster)
+
+
 def __getattr__(name: str) -> object:
     if name == "ALL_RULES":
         return _all_rules()
@@ -71,9 +82,11 @@ def __getattr__(name: str) -> object:
 
 @cache
 def _all_rules() -> tuple[Rule[object], ...]:
-    from mooncake_config.rules import endpoints, host, installed, plan
+    from mooncake_config.rules import cluster, endpoints, host, installed, plan
 
-    return rules_in(reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints, plan)
+    return rules_in(
+        reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints, plan, cluster
+    )
 
 
 def _named(rules: Iterable[Rule[_Subject]]) -> dict[str, Rule[_Subject]]:
@@ -157,6 +170,25 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
     return settle(findings, process, ignore)
 
 
+def examine_cluster(cluster: Cluster, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """All findings on a cluster, worst first: across its nodes, and what each node found on itself, once for each cause.
+
+    Args:
+        ignore: codes or names of rules across nodes; those of one node were dropped there.
+
+    Raises:
+        ValueError: ``ignore`` names a rule that does not exist.
+    """
+    from mooncake_config.members import folded
+
+    refuse_unknown_rules(ignore)
+    across = settle(seen(cluster_rules(), cluster, cluster.driver), cluster.driver, ignore)
+    foreign = {name for item in across if item.rule == "address-of-another-node" for name in item.nodes}
+    # Whose address it is says more than that it is not the node's own.
+    alone = [item for item in folded(cluster.members) if item.code != "MC220" or not foreign.issuperset(item.nodes)]
+    return tuple(sorted([*alone, *across], key=lambda item: (item.severity.rank, item.code)))
+
+
 def _less_certain_away(findings: list[Finding], on_the_machine: list[Finding]) -> list[Finding]:
     """Without what is told by a name alone where the machine was asked, and says what that device is."""
     looked_up = any(item.rule in ("interface-as-device", "missing-rdma-device") for item in on_the_machine)
@@ -198,7 +230,8 @@ def _read_findings(process: Process) -> Iterator[Finding]:
 def _finding(rule: Rule[_Subject], problem: Problem, process: Process) -> Finding:
     origin = problem.origin or _first_origin(problem.fields, process)
     severity = problem.severity or rule.severity
-    return Finding(rule.code, rule.name, severity, problem.fields, origin, problem.message, problem.fix)
+    told = problem.fields, origin, problem.message, problem.fix, problem.node, problem.nodes
+    return Finding(rule.code, rule.name, severity, *told)
 
 
 def _first_origin(fields: tuple[str, ...], process: Process) -> Origin | None:
@@ -214,13 +247,4 @@ def _in_vain(rule: Rule[object]) -> Finding:
 def _softened(finding: Finding) -> Finding:
     if finding.severity is not Severity.ERROR:
         return finding
-    return Finding(
-        finding.code,
-        finding.rule,
-        Severity.WARNING,
-        finding.fields,
-        finding.origin,
-        finding.message,
-        finding.fix,
-        finding.node,
-    )
+    return replace(finding, severity=Severity.WARNING)

@@ -21,6 +21,7 @@ class Problem:
     Args:
         severity: where this problem weighs otherwise than its rule says.
         origin: where the place to edit is not the origin of the first field.
+        node: the nodes that it is about, in few words, where several were asked; ``nodes`` are all of them.
     """
 
     fields: tuple[str, ...]
@@ -28,6 +29,8 @@ class Problem:
     fix: str
     severity: Severity | None = None
     origin: Origin | None = None
+    node: str | None = None
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
