@@ -273,8 +273,10 @@ class _Search:
 
     @property
     def least(self) -> Sizes:
-        """The smallest that would do: while one chunk of a put travels the next is filled."""
-        return Sizes(rounded_up(self.segment), rounded_up(2 * self.chunk))
+        """The smallest that would do: while one chunk of a put travels the next is filled. A smaller buffer is kept."""
+        buffer = rounded_up(2 * self.chunk)
+        kept = self._takes_a_chunk(self.current.buffer)
+        return Sizes(rounded_up(self.segment), min(buffer, self.current.buffer) if kept else buffer)
 
     def needed(self, sizes: Sizes) -> int:
         """Bytes that the fullest node reserves, as far as the clients are known."""
@@ -290,7 +292,10 @@ class _Search:
 
     def _is_sound(self, segment: int, buffer: int) -> bool:
         """Whether the sizes hold the load and a chunk, and Mooncake takes them, whatever the memory."""
-        return self.segment <= segment < ADDRESS_SPACE and max(self.chunk, BUFFER_RANGE[0]) <= buffer <= BUFFER_RANGE[1]
+        return self.segment <= segment < ADDRESS_SPACE and self._takes_a_chunk(buffer)
+
+    def _takes_a_chunk(self, buffer: int) -> bool:
+        return max(self.chunk, BUFFER_RANGE[0]) <= buffer <= BUFFER_RANGE[1]
 
     def _fitted(self, segment: int) -> Sizes | None:
         """The segment with the present buffer, or with a smaller one, such that each node has room for it."""

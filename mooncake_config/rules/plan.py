@@ -65,11 +65,11 @@ def no_sizes_fit(plan: Plan) -> Iterator[Problem]:
     short = plan.proposal
     if not isinstance(short, Shortfall):
         return
-    share = "of what a process can map" if plan.memory is None else "three quarters of a node's memory"
+    share = " of what a process can map" if plan.memory is None else ", three quarters of a node's memory"
     message = (
         f"no sizes fit: a segment of {human_size(short.least.segment)} and buffers of {human_size(short.least.buffer)} "
         f"take {human_size(short.needed)} on the fullest node, {human_size(short.needed - short.room)} more than "
-        f"{human_size(short.room)}, {share}."
+        f"{human_size(short.room)}{share}."
     )
     yield Problem(_SIZES, message, f"{_ways_out(plan, short)}.")
 

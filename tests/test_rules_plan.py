@@ -1,0 +1,100 @@
+"""MC14x: rules over the plan of a whole job, each with a case that fires and one that is silent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from asking import MASTER, ask
+
+from mooncake_config.cli import main
+from mooncake_config.findings import Finding
+from mooncake_config.host import Host
+from mooncake_config.plan import Load
+from mooncake_config.rules import plan_rules
+from mooncake_config.rules.rule import Rule
+from mooncake_config.sizing import plan_process
+from mooncake_config.topology import Topology
+
+GIB = 1 << 30
+
+
+def said(load: Load, memory: int | None = None, *, trainers: int = 1, replicas: int = 1) -> dict[str, Finding]:
+    """What is found about a job of four nodes with small buffers, by code."""
+    topology = Topology(4, trainers, local_rank=0, processes_per_node=8, node_ip="10.0.0.7")
+    fields = {"local_buffer_size": "128mb", "global_segment_size": "8gb"}
+    process = ask(MASTER, fields, topology=topology, replica_num=replicas)
+    result = plan_process(process, load, Host("/copy", memory_total=memory))
+    return {finding.code: finding for finding in result.findings}
+
+
+@pytest.mark.parametrize("rule", plan_rules(), ids=lambda rule: rule.code)
+@pytest.mark.parametrize(("heading", "fires"), [("Fires:", True), ("Silent:", False)])
+def test_page_examples(rule: Rule[object], heading: str, fires: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each example on a page fires its rule, or leaves it silent, as the page says."""
+    line = rule.page.partition(f"\n{heading}\n    ")[2].partition("\n")[0]
+    main([*shlex.split(line), "--format", "json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert (rule.code in [finding["code"] for finding in found]) is fires
+
+
+@pytest.mark.parametrize(
+    ("load", "replicas", "message", "fix"),
+    [
+        (
+            Load(GIB, 8),
+            1,
+            "8 rollouts of 1 GiB shall be in the Store at once, and 7 fit below 90 % of its 8 GiB.",
+            'write global_segment_size "9gb".',
+        ),
+        (
+            Load(8 * GIB),
+            1,
+            "one rollout of 8 GiB shall be in the Store at once, and none fit below 90 % of its 8 GiB.",
+            'write global_segment_size "9gb".',
+        ),
+        (
+            Load(6 * GIB, 2),
+            2,
+            "2 rollouts of 6 GiB, each in 2 copies, shall be in the Store at once, and 1 fits below 90 % of its "
+            "16 GiB.",
+            'write global_segment_size "13.5gb".',
+        ),
+    ],
+)
+def test_more_rollouts_than_fit(load: Load, replicas: int, message: str, fix: str) -> None:
+    """It is told how many shall be there and how many fit, and the segment that would do."""
+    finding = said(load, trainers=replicas, replicas=replicas)["MC140"]
+    assert (finding.message, finding.fix) == (message, fix)
+
+
+def test_no_sizes_fit() -> None:
+    """By how much it fails, and the numbers that would do; the other rule refers to them."""
+    found = said(Load(8 * GIB, 4), 32 * GIB, trainers=2, replicas=2)
+    assert found["MC141"].message == (
+        "no sizes fit: a segment of 36 GiB and buffers of 128 MiB take 37 GiB on the fullest node, 13 GiB more than "
+        "24 GiB, three quarters of a node's memory."
+    )
+    assert found["MC141"].fix == (
+        "train on 4 nodes, or keep 2 of 4 rollouts in flight, or write --mooncake-replica-num 1, or take nodes with "
+        "more memory."
+    )
+    assert found["MC140"].fix.endswith("take a way out that MC141 (no-sizes-fit) names.")
+
+
+def test_no_room_for_buffers() -> None:
+    """Where the buffers alone are too much, the way out is fewer clients or smaller chunks."""
+    finding = said(Load(GIB), GIB)["MC141"]
+    assert finding.fix == "run fewer Store clients on a node, or lower chunk_bytes, or take nodes with more memory."
+
+
+def test_beyond_any_memory() -> None:
+    """A segment that no process can map is refused also where a node's memory is unknown."""
+    finding = said(Load(1 << 50))["MC141"]
+    assert finding.message.endswith("more than 128 TiB of what a process can map.")
+
+
+def test_unknown_is_no_finding() -> None:
+    """Without the size of a rollout nothing is said of how many fit."""
+    assert said(Load(None, 100)) == {}
