@@ -13,27 +13,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
-from mooncake_config.display import masked, shown
+from mooncake_config.display import has_secret, masked, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.options import add_job_options, add_load_options, job_of, load_of, rule_names
 from mooncake_config.process import Process
 from mooncake_config.report.documents import (
     Document,
+    bare_value,
     check_document,
+    claimed_fields,
     env_lines,
     explain_document,
     finding_lines,
     is_ok,
     rule_document,
 )
-from mooncake_config.report.pages import print_check, print_explanation, print_rule_list, print_rule_page
+from mooncake_config.report.pages import (
+    print_bare_findings,
+    print_check,
+    print_explanation,
+    print_rule_list,
+    print_rule_page,
+)
 from mooncake_config.rules import examine, find_rule
+from mooncake_config.settings import FIELDS
+from mooncake_config.sources import FieldSpec
 from mooncake_config.survey_options import add_cluster_options, refuse_mixed_survey
 from mooncake_config.usage import Parser, ShowVersion, nearest, readable_width, with_nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mooncake_config.report.saved import Answer
 
     Commands = argparse._SubParsersAction[Parser]
 
@@ -176,9 +188,27 @@ def _add_explain(commands: Commands) -> None:
             '        python3 train.py --mooncake-store-init-kwargs \'{"protocol": "tcp"}\'',
         ),
         ("The same settings for the shell that starts Ray:", 'eval "$(mooncake-config explain --format env)"'),
+        ("One value for a script:", "master=$(mooncake-config explain --field master_server_address)"),
+        (
+            "What another node, or an earlier run, has that this one has not:",
+            "mooncake-config explain --format json > other.json\n    $ mooncake-config explain --diff other.json",
+        ),
     )
     add_job_options(parser)
-    _add_output(parser, ("table", "json", "env"))
+    output = _add_output(parser, ("table", "json", "env"))
+    part = output.add_mutually_exclusive_group()
+    _add_quiet(part)
+    part.add_argument("--only-changed", action="store_true", help="leave out the fields that nobody set")
+    names = [spec.name for spec in FIELDS]
+    part.add_argument(
+        "--field",
+        choices=names,
+        metavar="NAME",
+        help="print the value of one field and nothing else, sizes in bytes; findings go to standard error",
+    )
+    part.add_argument(
+        "--diff", metavar="OTHER", help="print what differs from a saved answer of explain or check: a JSON file, or -"
+    )
     parser.add_general_options()
 
 
@@ -199,7 +229,7 @@ def _add_check(commands: Commands) -> None:
         "--dry-setup", action="store_true", help="try Mooncake's real setup() in a child process, where no error stands"
     )
     add_cluster_options(parser)
-    _add_output(parser, ("table", "json"))
+    _add_quiet(_add_output(parser, ("table", "json")))
     parser.add_general_options()
 
 
@@ -283,6 +313,10 @@ def _add_output(parser: Parser, formats: Sequence[str]) -> argparse._ArgumentGro
     return group
 
 
+def _add_quiet(group: argparse._ActionsContainer) -> None:
+    group.add_argument("-q", "--quiet", action="store_true", help="print the findings and nothing else")
+
+
 def _directory(text: str) -> Path:
     path = Path(text)
     if not path.is_dir():
@@ -291,20 +325,73 @@ def _directory(text: str) -> Path:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    _refuse_mixed_output(options)
+    saved = _saved_answer(options) if options.diff is not None else None
     process = job_of(options).resolve()
     findings = examine(process, options.ignore)
-    if options.format == "json":
+    specs = claimed_fields(process) if options.only_changed else FIELDS
+    if saved is not None:
+        _print_comparison(options, explain_document(process, findings), saved)
+    elif options.field is not None:
+        _print_field(process, options.field, findings)
+    elif options.format == "json":
         _print_document(explain_document(process, findings))
     elif options.format == "env":
-        _print_env(process, findings)
+        _print_env(process, findings, specs)
+    elif options.quiet:
+        print_bare_findings(_console(), findings)
     else:
-        print_explanation(_console(), process, findings)
+        print_explanation(_console(), process, findings, specs)
     return _status(findings, _limit(options))
+
+
+_FORMATS = {"quiet": ("table",), "only_changed": ("table", "env"), "field": ("table",), "diff": ("table", "json")}
+"""The formats that an option of the output goes with. The JSON of an answer is whole, always."""
+
+
+def _refuse_mixed_output(options: argparse.Namespace) -> None:
+    for name, formats in _FORMATS.items():
+        if getattr(options, name, None) not in (None, False) and options.format not in formats:
+            flag = f"--{name.replace('_', '-')}"
+            raise WrongUse(f"{flag} does not go with --format {options.format}, but with {' and '.join(formats)}")
+
+
+def _saved_answer(options: argparse.Namespace) -> Answer:
+    from mooncake_config.report.saved import Unreadable, read_answer
+
+    if options.diff == "-" == (options.mooncake_store_init_kwargs or "").strip():
+        raise WrongUse(f"standard input cannot hold both what --diff and what {INIT_KWARGS_FLAG} is given")
+    try:
+        return read_answer(options.diff)
+    except Unreadable as refusal:
+        raise WrongUse(f"--diff: {refusal}") from None
+
+
+def _print_comparison(options: argparse.Namespace, document: Document, saved: Answer) -> None:
+    from mooncake_config.report.comparison import comparison_document, print_comparison
+    from mooncake_config.report.saved import Answer, Comparison
+
+    comparison = Comparison(Answer.model_validate(document), saved)
+    if options.format == "json":
+        _print_document(comparison_document(comparison))
+    else:
+        print_comparison(_console(), comparison, options.diff)
+
+
+def _print_field(process: Process, name: str, findings: Sequence[Finding]) -> None:
+    value = process.values[name]
+    if value not in (None, ""):
+        print(bare_value(process, name))
+    if isinstance(value, str) and has_secret(value):
+        print(f"{name}: its value holds a password, which is printed as ***", file=sys.stderr)
+    for line in finding_lines(findings):
+        print(line, file=sys.stderr)
 
 
 def _check(options: argparse.Namespace) -> int:
     from mooncake_config.check import check_dry_setup, check_process
 
+    _refuse_mixed_output(options)
     refuse_mixed_survey(options)
     if options.cluster:
         return _check_cluster(options)
@@ -313,6 +400,8 @@ def _check(options: argparse.Namespace) -> int:
         result = check_dry_setup(result, options.ignore)
     if options.format == "json":
         _print_document(check_document(result))
+    elif options.quiet:
+        print_bare_findings(_console(), result.findings)
     else:
         print_check(_console(), result)
     return _status(result.findings, _limit(options))
@@ -328,6 +417,8 @@ def _check_cluster(options: argparse.Namespace) -> int:
         )
     if options.format == "json":
         _print_document(cluster_document(found))
+    elif options.quiet:
+        print_bare_findings(_console(), found.findings)
     else:
         print_survey(_console(), found)
     return _status(found.findings, _limit(options))
@@ -394,9 +485,10 @@ def _demo(options: argparse.Namespace) -> int:
     return run_demo(_console())
 
 
-def _print_env(process: Process, findings: Sequence[Finding]) -> None:
+def _print_env(process: Process, findings: Sequence[Finding], specs: Sequence[FieldSpec]) -> None:
     if is_ok(findings):
-        print("\n".join(env_lines(process)))
+        for line in env_lines(process, specs):
+            print(line)
     for line in finding_lines(findings):
         print(line, file=sys.stderr)
 

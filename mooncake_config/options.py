@@ -37,17 +37,13 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--role",
         choices=[role.value for role in Role],
         default=Role.TRAINER.value,
-        help="the process that is asked about (default: trainer)",
+        help="who is asked about (default: trainer)",
     )
-    job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK, then none)")
+    job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK)")
+    job.add_argument("--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes)")
+    job.add_argument("--trainer-nodes", type=_count, metavar="N", help="nodes with trainers (default: --num-nodes)")
     job.add_argument(
-        "--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes, if attached)"
-    )
-    job.add_argument(
-        "--trainer-nodes", type=_count, metavar="N", help="nodes that run training actors (default: --num-nodes)"
-    )
-    job.add_argument(
-        "--processes-per-node", type=_count, metavar="N", help="Store clients on one node (default: LOCAL_WORLD_SIZE)"
+        "--processes-per-node", type=_count, metavar="N", help="Store clients per node (default: LOCAL_WORLD_SIZE)"
     )
     job.add_argument("--node-ip", metavar="ADDRESS", help="the Ray node IP to assume")
     findings = parser.add_argument_group("findings")
@@ -57,7 +53,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         type=_known_rule,
         default=[],
         metavar="RULE",
-        help="drop findings of a rule, by code or name (repeatable)",
+        help="drop findings of this code or name (repeatable)",
     )
     findings.add_argument("--strict", action="store_true", help="warnings count like errors for the exit status")
 

@@ -65,7 +65,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         columns = readable_width(shutil.get_terminal_size().columns)
-        super().__init__(prog, max_help_position=30, width=min(columns, _WIDEST_HELP) - 2)
+        super().__init__(prog, max_help_position=28, width=min(columns, _WIDEST_HELP) - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return super()._fill_text(text, width, indent) if "\n" in text else fill(text, width)

@@ -73,6 +73,16 @@ def status_of(*words: str) -> int | str | None:
         ("explain", "--mooncake-store-init-kwargs", "{}", "--", "train.py", "--mooncake-store-init-kwargs", "{}"),
         ("rule", "MC999"),
         ("rule", ""),
+        ("explain", "--field", "colour"),
+        ("explain", "--field", "protocol", "--only-changed"),
+        ("explain", "--field", "protocol", "--format", "json"),
+        ("explain", "--only-changed", "--format", "json"),
+        ("explain", "--quiet", "--format", "json"),
+        ("check", "--quiet", "--format", "json"),
+        ("explain", "--quiet", "--format", "env"),
+        ("explain", "--diff", "/nowhere/at/all"),
+        ("explain", "--diff", __file__),
+        ("explain", "--diff", ""),
     ],
 )
 def test_wrong_use(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,6 +298,104 @@ def test_env_format(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     ]
 
 
+def test_env_format_of_what_was_set(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --only-changed nothing is exported that nobody set."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    assert main(["explain", *NODE, "--format", "env", "--only-changed"]) == 0
+    assert capsys.readouterr().out == "export MOONCAKE_MASTER=10.0.0.5:50051\n"
+
+
+def test_only_changed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --only-changed the table holds what somebody set."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    assert main(["explain", *NODE, "--only-changed"]) == 0
+    page = capsys.readouterr().out
+    assert "master_server_address 10.0.0.5:50051" in page
+    assert "local_hostname" not in page
+    assert "Nobody set the other 7 fields." in page
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "out", "err", "status"),
+    [
+        ("global_segment_size", '{"global_segment_size": "2gb"}', "2147483648\n", "", 0),
+        ("chunk_bytes", "{}", "", "", 0),
+        ("protocol", '{"protocol": "rmda"}', "", "MC027 error protocol: rmda is not", 1),
+        ("protocol", '{"local_hostname": "localhost"}', "rdma\n", "MC101 error local_hostname: localhost is", 1),
+        (
+            "metadata_server",
+            '{"metadata_server": "http://u:geheim@10.0.0.5:8080/metadata"}',
+            "http://u:***@10.0.0.5:8080/metadata\n",
+            "metadata_server: its value holds a password, which is printed as ***\n",
+            0,
+        ),
+    ],
+)
+def test_field(
+    name: str,
+    kwargs: str,
+    out: str,
+    err: str,
+    status: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """--field prints one bare value for a script; what was found, also about others, is on standard error."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    words = ["explain", *NODE, "--field", name, "--mooncake-store-init-kwargs", kwargs]
+    assert main(words) == status
+    printed = capsys.readouterr()
+    assert printed.out == out
+    assert printed.err.startswith(err)
+    assert bool(printed.err) is bool(err)
+
+
+def test_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """-q prints the findings and nothing else, and nothing at all where there is none; the status stays."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    assert main(["explain", *NODE, "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setenv("MOONCAKE_LOCAL_HOSTNAME", "localhost")
+    assert main(["explain", *NODE, "--quiet"]) == 1
+    out, err = capsys.readouterr()
+    assert [line.rstrip() for line in out.splitlines()] == [
+        "✗ error MC101 loopback-in-multi-node · local_hostname",
+        "  localhost is a loopback address, which only this host reaches, and this job",
+        "  has 2 nodes.",
+        "  From MOONCAKE_LOCAL_HOSTNAME",
+        "  Fix: set it to this node's address on the data network, or unset it to use the",
+        "  Ray node IP 10.0.0.7.",
+    ]
+    assert err == ""
+
+
+def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """--diff shows what differs from a saved answer; its status is that of explain, since a difference is no fault."""
+    monkeypatch.setenv("MOONCAKE_MASTER", "10.0.0.5:50051")
+    other = tmp_path / "other.json"
+    assert main(["explain", *NODE, "--format", "json"]) == 0
+    other.write_text(capsys.readouterr().out)
+    assert main(["explain", *NODE, "--diff", str(other)]) == 0
+    assert capsys.readouterr().out.startswith("Nothing differs between this answer and ")
+    monkeypatch.setenv("MOONCAKE_PROTOCOL", "tcp")
+    assert main(["explain", *NODE, "--diff", str(other), "--format", "json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["fields"]) == ["protocol"]
+    monkeypatch.delenv("MOONCAKE_MASTER")
+    assert main(["explain", *NODE, "--diff", str(other)]) == 1
+
+
+def test_diff_through_a_pipe() -> None:
+    """The answer of another node is compared through standard input; two things cannot be read from it."""
+    program = f"{sys.executable} -m mooncake_config explain {' '.join(NODE)}"
+    environment = {**os.environ, "MOONCAKE_MASTER": "10.0.0.5:50051"}
+    command = ["bash", "-c", f"{program} --format json | {program} --diff - --role driver"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert re.search("^role +driver +trainer *$", done.stdout, re.MULTILINE)
+    done = run("explain", "--diff", "-", "--mooncake-store-init-kwargs", "-")
+    assert done.returncode == 2
+    assert "error: standard input cannot hold both what --diff and what --mooncake-store" in done.stderr
+
+
 def test_env_format_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """With an error standing nothing is exported, and the findings go to standard error."""
     assert main(["explain", *NODE, "--format", "env"]) == 1
@@ -462,10 +570,10 @@ def test_check_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypa
     """check prints the settings, the host, what was asked with its answer, and the findings."""
     monkeypatch.setenv("MOONCAKE_MASTER", "127.0.0.1:1")
     assert main(["check", *ONE_NODE, "--host-root", str(host_tree(tmp_path))]) == 1
-    page = capsys.readouterr().out
-    assert "host           gpu-7\nmemory         64 GiB, 32 GiB available\ncgroup limit   unlimited\n" in page
-    assert "memlock        8 MiB\nRDMA devices   none\n" in page
-    assert "refuses connections" in page
+    page = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+    assert "host          gpu-7\nmemory        64 GiB, 32 GiB available\ncgroup limit  unlimited\n" in page
+    assert "memlock       8 MiB\nRDMA devices  none\n" in page
+    assert "127.0.0.1:1\n                          refuses connections (Connection refused), after 0." in page
     assert "MC302 master-unreachable" in page
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mooncake_config.cli import main
 from mooncake_config.usage import nearest
 
-COMMANDS = ("explain", "check", "schema", "rule", "demo")
+COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo")
 SECRET = "http://admin:s3cret@10.0.0.5:8080/metadata"
 
 
@@ -32,9 +32,11 @@ def status_of(*words: str) -> int | str | None:
 
 def help_of(*words: str, columns: int = 80, **variables: str) -> str:
     """What a help prints in a terminal of so many columns."""
-    environment = {**os.environ, "COLUMNS": str(columns), **variables}
-    command = [sys.executable, "-m", "mooncake_config", *words, "--help"]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
+        for name, value in {"COLUMNS": str(columns), **variables}.items():
+            patch.setenv(name, value)
+        assert status_of(*words, "--help") == 0
+    return out.getvalue()
 
 
 def examples_of(command: str) -> list[str]:
@@ -91,7 +93,7 @@ def test_refusal_is_printable(word: str) -> None:
         ("explane", "mooncake-config: error: there is no command explane; did you mean explain?"),
         (
             "explode",
-            "mooncake-config: error: there is no command explode; choose from explain, check, schema, rule, demo",
+            f"mooncake-config: error: there is no command explode; choose from {', '.join(COMMANDS)}",
         ),
         (
             "explain --num-node 2",
@@ -174,7 +176,7 @@ def test_every_command_has_examples(command: str) -> None:
     assert all(f"mooncake-config {command}" in example for example in examples_of(command))
 
 
-@pytest.mark.parametrize("command", ["explain", "check", "schema", "rule"])
+@pytest.mark.parametrize("command", ["explain", "check", "plan", "schema", "rule"])
 def test_examples_work(command: str, tmp_path: Path) -> None:
     """Every example of a help runs in a shell as it stands. The one of demo runs in its own test."""
     for example in examples_of(command):
@@ -187,5 +189,5 @@ def test_examples_work(command: str, tmp_path: Path) -> None:
             ["bash", "-c", example], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
         )
         # Nobody listens at that master and no two nodes share it, which is what a check and an explain are for.
-        assert done.returncode in ((0, 1) if command in ("explain", "check") else (0,)), done.stderr
+        assert done.returncode in ((0, 1) if command in ("explain", "check", "plan") else (0,)), done.stderr
         assert "error: " not in done.stderr

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mooncake_config.display import has_secret, masked, raw_in_json, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process, fingerprint, setup_kwargs
-from mooncake_config.provenance import Claim
+from mooncake_config.provenance import Claim, Source
 from mooncake_config.rules import Rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
@@ -98,9 +98,22 @@ def finding_document(finding: Finding) -> Document:
     }
 
 
-def env_lines(process: Process) -> Iterator[str]:
+def claimed_fields(process: Process) -> tuple[FieldSpec, ...]:
+    """The fields whose value somebody wrote down: in the init kwargs or in a variable."""
+    written = (Source.CLI, Source.ENV)
+    winners = ((spec, process.winner(spec.name)) for spec in FIELDS)
+    return tuple(spec for spec, winner in winners if winner and winner.origin.source in written)
+
+
+def bare_value(process: Process, name: str) -> str:
+    """The value of one field as a script takes it: sizes in bytes, secrets masked, nothing where there is none."""
+    value = process.values[name]
+    return "" if value is None else masked(value) if isinstance(value, str) else str(value)
+
+
+def env_lines(process: Process, specs: Sequence[FieldSpec] = FIELDS) -> Iterator[str]:
     """Lines for a shell: an export for each field that has a variable and a value; comments name the others."""
-    for spec in FIELDS:
+    for spec in specs:
         value, variable = process.values[spec.name], spec.wiring.variable
         if variable is None:
             if value is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooncake_config.display import shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process, Value
-from mooncake_config.provenance import Claim, Source
+from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.report.documents import is_ok
 from mooncake_config.rules import Rule
 from mooncake_config.settings import FIELDS
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from mooncake_config.host import Host
 
 _WIDEST_SPOT = len("--mooncake-store-init-kwargs")
+_WIDE = 78
+"""Columns from which a field, a size, its source and the widest spot stand side by side."""
 COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
 
@@ -50,48 +53,84 @@ def print_rule_page(console: Console, rule: Rule[object]) -> None:
         head.append(", cannot be ignored")
     console.print(head)
     console.print()
-    console.print(Text(rule.page))
+    text = Text(_EXAMPLE.sub(r"\1mooncake-config ", _reflowed(rule.page)))
+    text.highlight_regex(_LABELS, "bold")
+    console.print(text)
 
 
-def print_explanation(console: Console, process: Process, findings: Sequence[Finding]) -> None:
+_EXAMPLE = re.compile(r"^(    .*?)(?=\b(?:explain|check|plan) -)", re.MULTILINE)
+"""An example of a rule's page, up to its command."""
+
+_LABELS = r"(?m)^(?:Why|Fix|Fires|Silent|Example):"
+"""What begins a part of a rule's page."""
+
+
+def _reflowed(page: str) -> str:
+    """The page with each paragraph on one line, so that the terminal's width decides where lines end."""
+    return re.sub(r"(?<=[^\n:])\n(?=[^\s])(?!(?:Fires|Silent|Example):)", " ", page)
+
+
+def print_explanation(
+    console: Console, process: Process, findings: Sequence[Finding], specs: Sequence[FieldSpec] = FIELDS
+) -> None:
     """The page of ``explain``: who is asked about, each field with its origin, then the findings, worst first."""
-    _print_settings(console, process)
+    _print_settings(console, process, findings, specs)
     print_findings(console, findings)
 
 
-def _print_settings(console: Console, process: Process) -> None:
+def _print_settings(
+    console: Console, process: Process, findings: Sequence[Finding], specs: Sequence[FieldSpec] = FIELDS
+) -> None:
+    from rich.text import Text
+
     console.print(_heading(process))
     console.print()
-    console.print(_field_table(process))
+    if specs:
+        cells = {spec.name: _value_cell(process, spec, findings) for spec in specs}
+        console.print((_wide_field_table if console.width >= _WIDE else _narrow_field_table)(process, cells))
+    if len(specs) < len(FIELDS):
+        rest = f"the other {len(FIELDS) - len(specs)} fields" if specs else "any field"
+        console.print(Text(f"Nobody set {rest}.", "dim"))
     for line in _footnotes(process):
         console.print(line)
 
 
 def print_check(console: Console, result: CheckResult) -> None:
     """The page of ``check``: the settings, the machine, what answered, then the findings, worst first."""
+    from rich.table import Table
     from rich.text import Text
 
-    _print_settings(console, result.node.process)
+    _print_settings(console, result.node.process, result.findings)
     console.print()
+    facts = Table.grid(padding=(0, 2, 0, 0))
     for name, fact in host_lines(result.node.host):
-        console.print(Text(f"{name:<14} {fact}"))
+        facts.add_row(Text(name), Text(fact))
+    console.print(facts)
     console.print()
-    table = plain_table("asked", "of", "answer", "after")
+    table = plain_table("asked", "answer")
     for probe in result.probe_facts:
-        table.add_row(
-            *(Text(shown(probe[key], 200)) for key in ("what", "target", "answer")), f"{probe['seconds']:.2f} s"
-        )
+        answer = (f"\n{shown(probe['answer'], 200)}", "bold")
+        after = (f", after {probe['seconds']:.2f} s", "dim")
+        table.add_row(Text(shown(probe["what"])), Text.assemble(shown(probe["target"], 200), answer, after))
     console.print(table)
     print_findings(console, result.findings)
 
 
 def print_findings(console: Console, findings: Sequence[Finding]) -> None:
     """The findings, worst first, and their count."""
-    for finding in findings:
-        console.print()
-        console.print(finding_block(finding))
     console.print()
+    print_bare_findings(console, findings)
+    if findings:
+        console.print()
     console.print(verdict(findings))
+
+
+def print_bare_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """The findings, worst first, a blank line between two; nothing where there is none."""
+    for number, finding in enumerate(findings):
+        if number:
+            console.print()
+        console.print(finding_block(finding))
 
 
 def _heading(process: Process) -> Text:
@@ -109,21 +148,40 @@ def _heading(process: Process) -> Text:
     return Text.assemble((f"{process.backend.value} object store", "bold"), f": {who}, on {where}\n{shape}")
 
 
-def _field_table(process: Process) -> Table:
+def _wide_field_table(process: Process, cells: Mapping[str, Text]) -> Table:
     from rich.text import Text
 
     table = plain_table("field", "value", "source", "set in")
-    for spec in FIELDS:
-        winner = process.winner(spec.name)
-        refused = winner is not None and process.values[spec.name] is None and winner.raw is not None
-        text = shown(winner.raw) if refused and winner else value_text(spec, process.values[spec.name])
+    for name, cell in cells.items():
+        winner = process.winner(name)
         spot = "" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot)
-        where = Text.assemble(
-            spot, *((f"\n{_overridden(lost)}", "dim") for lost in process.ledger.overridden(spec.name))
-        )
-        source = winner.origin.source.value if winner else "nobody"
-        table.add_row(Text(spec.name), Text(text, "red" if refused or winner is None else "bold"), Text(source), where)
+        lost = [(f"\n{_overridden(claim)}", "dim") for claim in process.ledger.overridden(name)]
+        source = Text(winner.origin.source.value if winner else "nobody")
+        table.add_row(Text(name), cell, source, Text.assemble(spot, *lost))
     return table
+
+
+def _narrow_field_table(process: Process, cells: Mapping[str, Text]) -> Table:
+    from rich.text import Text
+
+    table = plain_table("field", "value, and where it was set")
+    for name, cell in cells.items():
+        winner = process.winner(name)
+        spot = "nobody" if winner is None else shown(winner.origin.spot)
+        lost = [(f"\n{_overridden(claim)}", "dim") for claim in process.ledger.overridden(name)]
+        table.add_row(Text(name), Text.assemble(cell, f"\n{spot}", *lost))
+    return table
+
+
+def _value_cell(process: Process, spec: FieldSpec, findings: Sequence[Finding]) -> Text:
+    """A value in the colour of the worst that was found about it; as it was written, where it is malformed."""
+    from rich.text import Text
+
+    winner, value = process.winner(spec.name), process.values[spec.name]
+    refused = winner is not None and value is None and winner.raw is not None
+    text = shown(winner.raw) if refused and winner else value_text(spec, value)
+    about = [finding.severity for finding in findings if spec.name in finding.fields]
+    return Text(text, COLOURS[about[0]] if about else "bold")
 
 
 def plain_table(*headings: str) -> Table:
@@ -132,7 +190,7 @@ def plain_table(*headings: str) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, pad_edge=False)
     for heading in headings:
-        whole = heading in ("field", "source", "code", "severity")
+        whole = heading in ("field", "source", "code", "severity", "asked")
         table.add_column(
             heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None
         )
@@ -205,12 +263,16 @@ def finding_block(finding: Finding) -> Table:
     block.add_row(Text(MARKS[finding.severity], colour), head)
     block.add_row("", Text(finding.message))
     if finding.origin:
-        block.add_row("", Text.assemble(("From ", "dim"), shown(finding.origin.spot, 200)))
+        block.add_row("", Text.assemble(("From ", "dim"), _place(finding.origin)))
     if finding.node:
         where = "Node " if len(finding.nodes) < 2 else "On "
         block.add_row("", Text.assemble((where, "dim"), shown(finding.node, 200)))
     block.add_row("", Text.assemble(("Fix: ", "green"), finding.fix))
     return block
+
+
+def _place(origin: Origin) -> str:
+    return "the built-in default" if origin.source is Source.DEFAULT else shown(origin.spot, 200)
 
 
 def verdict(findings: Sequence[Finding]) -> Text:

@@ -1,0 +1,134 @@
+"""An answer of ``explain`` or ``check`` that was saved as JSON, and how it differs from another."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from mooncake_config.display import shown
+from mooncake_config.init_kwargs import BYTES_LIMIT, STDIN_SECONDS, read_descriptor
+
+
+class SavedField(BaseModel):
+    """What a saved answer says of one field."""
+
+    value: int | str | None
+    raw: Any
+    source: str | None
+    origin: str | None
+
+
+class SavedFinding(BaseModel):
+    """What a saved answer says of one finding, as far as two answers are compared."""
+
+    code: str
+    rule: str
+    severity: str
+    fields: list[str]
+    origin: str | None
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What makes two findings the same one, though the messages hold another node's addresses."""
+        return (self.code, *self.fields)
+
+
+class Answer(BaseModel):
+    """The parts of the JSON answer that two processes, nodes or runs are compared by."""
+
+    version: Literal[1]
+    backend: str
+    process: dict[str, bool | int | str | None]
+    topology: dict[str, int | str | None]
+    fields: dict[str, SavedField]
+    replica_num: int
+    findings: list[SavedFinding]
+    fingerprint: str | None
+
+    @property
+    def circumstances(self) -> dict[str, bool | int | str | None]:
+        """All that is no field and no finding, by name."""
+        return {"backend": self.backend, **self.process, **self.topology, "replica_num": self.replica_num}
+
+
+class Unreadable(Exception):
+    """A saved answer that cannot be read. The text says why and is fit to be shown."""
+
+
+def read_answer(path: str) -> Answer:
+    """The answer that a file, a pipe or (``-``) standard input holds.
+
+    Raises:
+        Unreadable: there is none, it does not end in time, or it is no answer of ``explain`` or ``check``.
+    """
+    try:
+        data = _read(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unreadable(f"{shown(path)} cannot be read: {shown(reason)}") from None
+    if data is None:
+        raise Unreadable(f"{shown(path)} did not end within {STDIN_SECONDS:g} s")
+    try:
+        return Answer.model_validate_json(data[: BYTES_LIMIT + 1])
+    except ValidationError as refusal:
+        first = refusal.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        reason = shown(f"{place}: {first['msg']}" if place else first["msg"], 200)
+        raise Unreadable(
+            f"{shown(path)} does not hold what `explain --format json` or `check --format json` prints ({reason})"
+        ) from None
+
+
+def _read(path: str) -> bytes | None:
+    if path == "-":
+        return read_descriptor(sys.stdin.fileno(), STDIN_SECONDS)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return read_descriptor(descriptor, STDIN_SECONDS)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two answers, and what they differ in.
+
+    Attributes:
+        here: the answer of this run.
+        there: the saved one.
+    """
+
+    here: Answer
+    there: Answer
+
+    def circumstances(self) -> Iterator[tuple[str, object, object]]:
+        """Name and both values of what differs in process, topology, backend and replicas."""
+        here, there = self.here.circumstances, self.there.circumstances
+        for name in dict.fromkeys((*here, *there)):
+            if here.get(name) != there.get(name):
+                yield name, here.get(name), there.get(name)
+
+    def fields(self) -> Iterator[tuple[str, SavedField | None, SavedField | None]]:
+        """Name and both sides of the fields that differ in their value or in where it was set."""
+        for name in dict.fromkeys((*self.here.fields, *self.there.fields)):
+            here, there = self.here.fields.get(name), self.there.fields.get(name)
+            if here != there:
+                yield name, here, there
+
+    def findings(self) -> tuple[list[SavedFinding], list[SavedFinding]]:
+        """The findings that only this answer has, and those that only the saved one has."""
+        here, there = ({one.identity for one in side.findings} for side in (self.here, self.there))
+        return (
+            [one for one in self.here.findings if one.identity not in there],
+            [one for one in self.there.findings if one.identity not in here],
+        )
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return not (any(self.circumstances()) or any(self.fields()) or any(self.findings()))
