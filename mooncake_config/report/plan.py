@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mooncake_config.display import has_secret, masked
+from mooncake_config.display import masked
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.plan import WATERMARK, NodeShare, Plan, Sizes, written_size
 from mooncake_config.process import Backend, Process
@@ -213,7 +213,7 @@ def _legend(plan: Plan, glyphs: _Glyphs) -> Text:
     kinds = f"{glyphs.buffers} buffers  {glyphs.segment} segment"
     if plan.memory is None:
         return Text(f"{kinds}  (how much memory a node has is unknown)", "dim")
-    whole = f"| {human_size(plan.memory)}, the memory of this host, which stands for each node's"
+    whole = f"| {human_size(plan.memory)}, this host's memory for every node"
     return Text(f"{kinds}  {glyphs.free} free  {whole}", "dim")
 
 
@@ -264,5 +264,5 @@ def _print_proposal(console: Console, plan: Plan) -> None:
     console.print()
     console.print(Text(f"{'These sizes fit' if plan.fits_as_it_is else 'Sizes that fit'}{unjudged}:"))
     console.print(Text(flag, "green"), soft_wrap=True)
-    if any(has_secret(str(process_value)) for process_value in plan.process.values.values()) and "***" in flag:
+    if "***" in flag:
         console.print(Text("*** stands for a password: put it back.", "dim"))
