@@ -80,7 +80,18 @@ def test_no_sizes_fit() -> None:
         "train on 4 nodes, or keep 2 of 4 rollouts in flight, or write --mooncake-replica-num 1, or take nodes with "
         "more memory."
     )
-    assert found["MC140"].fix.endswith("take a way out that MC141 (no-sizes-fit) names.")
+    assert found["MC140"].fix == "no sizes fit these nodes: take a way out that MC141 (no-sizes-fit) names."
+
+
+def test_one_way_out_for_rollouts_and_memory() -> None:
+    """Where rollouts and memory are both a matter, both findings give the sizes that settle both."""
+    topology = Topology(2, 1, local_rank=0, processes_per_node=8, node_ip="10.0.0.7")
+    process = ask(MASTER, {}, topology=topology)
+    result = plan_process(process, Load(3 * GIB, 4), Host("/copy", memory_total=64 * GIB))
+    assert {finding.code: finding.fix for finding in result.findings} == {
+        "MC140": 'write global_segment_size "13.5gb" and local_buffer_size "3gb".',
+        "MC200": 'write global_segment_size "13.5gb" and local_buffer_size "3gb".',
+    }
 
 
 def test_no_room_for_buffers() -> None:

@@ -158,6 +158,7 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
         ValueError: ``ignore`` names a rule that does not exist.
     """
     from mooncake_config.rules.host import memory_above_cgroup_limit, memory_above_host
+    from mooncake_config.rules.plan import way_to_fit
 
     refuse_unknown_rules(ignore)
     process = plan.process
@@ -166,7 +167,8 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
     if fullest:
         name, node = fullest
         about_memory = seen((memory_above_host, memory_above_cgroup_limit), node, process)
-        findings += [replace(item, node=name) for item in about_memory]
+        fix = way_to_fit(plan)  # for the whole job, where the rule sees one node
+        findings += [replace(item, node=name, fix=fix or item.fix) for item in about_memory]
     return settle(findings, process, ignore)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooncake_config.findings import Severity
-from mooncake_config.plan import Plan, Shortfall, Sizes, written_size
+from mooncake_config.plan import Plan, Shortfall, written_size
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import human_size
 
@@ -38,13 +38,22 @@ def more_rollouts_than_fit(plan: Plan) -> Iterator[Problem]:
         f"{count} of {human_size(load.rollout_bytes or 0)}{copies} shall be in the Store at once, and "
         f"{fit or 'none'} fit{'s' if fit == 1 else ''} below 90 % of its {human_size(plan.capacity)}."
     )
-    yield Problem(("global_segment_size",), message, _larger_segment(plan))
+    yield Problem(("global_segment_size",), message, way_to_fit(plan) or "train on more nodes.")
 
 
-def _larger_segment(plan: Plan) -> str:
-    if isinstance(plan.proposal, Sizes):
-        return f'write global_segment_size "{written_size(plan.proposal.segment)}".'
-    return "no segment that holds them fits these nodes: take a way out that MC141 (no-sizes-fit) names."
+def way_to_fit(plan: Plan) -> str | None:
+    """What to write where sizes would fit; None where too little is known to propose some."""
+    sizes, process = plan.proposal, plan.process
+    if isinstance(sizes, Shortfall):
+        return "no sizes fit these nodes: take a way out that MC141 (no-sizes-fit) names."
+    if sizes is None:
+        return None
+    changed = [
+        f'{name} "{written_size(size)}"'
+        for name, size in zip(_SIZES, (sizes.segment, sizes.buffer), strict=True)
+        if size != process.size(name)
+    ]
+    return f"write {' and '.join(changed)}." if changed else None
 
 
 @rule("MC141", Severity.WARNING)
