@@ -55,6 +55,11 @@ def module_error(text: str, name: str, kind: type[ImportError] = ModuleNotFoundE
             "mooncake-cpu",
         ),
         (
+            module_error("No module named 'msgpack'", "msgpack"),
+            r"msgpack is not installed, which comes with Mooncake: pip install 'mooncake-config\[mooncake\]'",
+            "mooncake-cpu",
+        ),
+        (
             module_error("libibverbs.so.1: cannot open shared object file", "mooncake.store", ImportError),
             r"libibverbs\.so\.1.*apt-get install libibverbs1",
             "mooncake-cpu",

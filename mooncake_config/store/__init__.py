@@ -245,8 +245,12 @@ def open_object_store(
     if backend == "mooncake":
         if resolution is None:
             raise TypeError('open_object_store("mooncake") needs the resolution of resolve_store_config()')
-        from mooncake_config.store.mooncake import open_mooncake_store
+        try:
+            from mooncake_config.store.mooncake import open_mooncake_store
+        except ModuleNotFoundError as error:
+            from mooncake_config.store.failures import import_failure
 
+            raise import_failure(error) from error
         return open_mooncake_store(resolution, namespace, on_missing_replicas, ignore, native_log, metrics_port)
     if backend == "ray":
         if resolution is not None:

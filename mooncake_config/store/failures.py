@@ -47,6 +47,10 @@ def import_failure(error: ImportError) -> StoreImportError:
     text, module = str(error), error.name or "mooncake"
     if isinstance(error, ModuleNotFoundError) and module == "mooncake":
         return StoreImportError(f"Mooncake is not installed: {_WHEELS}.", module=module, extra="mooncake-cpu")
+    if module in {"msgpack", "numpy"}:
+        return StoreImportError(
+            f"{module} is not installed, which comes with Mooncake: {_WHEELS}.", module=module, extra="mooncake-cpu"
+        )
     library = re.match(r"(lib\S+?\.so\S*?): ", text)
     if library:
         return _library_failure(library[1], module)
