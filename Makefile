@@ -14,8 +14,8 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 EXTRAS := dev,docs,ray,mooncake-cpu
 # What the Mooncake wheel links against and does not bring: library=Debian package.
 LIBRARIES := libibverbs.so.1=libibverbs1 libnuma.so.1=libnuma1 libcurl.so.4=libcurl4
-# What tests of faults start: program=Debian package.
-TOOLS := etcd=etcd-server ip=iproute2 nft=nftables
+# What tests of faults and of completion start: program=Debian package.
+TOOLS := etcd=etcd-server ip=iproute2 nft=nftables zsh=zsh fish=fish
 # What tests of the schema in an editor run, for the packages in tests/editor/package.json; the demo does without.
 JAVASCRIPT := node=nodejs npm=npm
 
@@ -31,10 +31,12 @@ TORCH_READY := .venv-torch/.ready
 # build; give them as TORCH_ARGS.
 TORCH_ARGS ?= torch==2.13.0
 SECONDS ?= 300
+# `write` puts the outputs of `make two-node` into docs/how-to/check-a-cluster.md.
+PAGE ?=
 DOCS_PORT ?= 8000
 PIP := -m pip --disable-pip-version-check install -qq
 
-.PHONY: help setup libraries javascript demo test lint suite test-lowest test-torch docs bench soak fuzz schemas clean
+.PHONY: help setup libraries javascript demo test lint suite test-lowest test-torch docs two-node bench soak fuzz schemas clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +76,9 @@ docs: setup ## build the site strictly into site/, and serve it on loopback (DOC
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "docs: http://127.0.0.1:$(DOCS_PORT)/ until Ctrl-C"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(DOCS_PORT)
+
+two-node: setup ## the walkthrough on two hosts of namespaces, and a cluster that is broken in eight ways (needs root)
+	@PAGE=$(PAGE) $(BIN)/python -m pytest -q -s --no-header tests/two_node
 
 soak: setup ## producers, consumers and faults against a real master for SECONDS=300; status 1 when anything is lost
 	@$(BIN)/python -m benchmarks.soak $(SECONDS)

@@ -53,6 +53,10 @@ Run = Callable[[argparse.Namespace], int]
 Example = tuple[str, str]
 """What a reader wants, and the command that gives it."""
 
+SHELLS = ("bash", "zsh", "fish")
+COMPLETIONS = Path(__file__).parent / "completions"
+"""Where the completion scripts are, which `python docs/completion_scripts.py` writes."""
+
 _INTERRUPTED = 130
 """What a shell gives as the status of a command that Ctrl-C ended."""
 
@@ -151,7 +155,7 @@ def make_parser() -> Parser:
         ),
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    for add in (_add_explain, _add_check, _add_plan, _add_schema, _add_rule, _add_demo):
+    for add in (_add_explain, _add_check, _add_plan, _add_schema, _add_rule, _add_demo, _add_completion):
         add(commands)
     general = parser.add_general_options()
     general.add_argument("-V", "--version", action=ShowVersion, help="show the version")
@@ -304,6 +308,29 @@ def _add_demo(commands: Commands) -> None:
         "",
         ("Everything once, on this machine alone:", "mooncake-config demo"),
     )
+    parser.add_general_options()
+
+
+def _install(shell: str, path: str) -> str:
+    return f"mooncake-config completion {shell} |\n        install -D -m 644 /dev/stdin {path}"
+
+
+def _add_completion(commands: Commands) -> None:
+    parser = _add_command(
+        commands,
+        "completion",
+        _completion,
+        "print the script that completes commands, options, choices and rules in a shell",
+        "{bash,zsh,fish}",
+        ("In this bash:", 'eval "$(mooncake-config completion bash)"'),
+        ("In every bash to come:", _install("bash", "~/.local/share/bash-completion/completions/mooncake-config")),
+        (
+            "In every zsh whose .zshrc has fpath+=(~/.zfunc) before compinit:",
+            _install("zsh", "~/.zfunc/_mooncake-config"),
+        ),
+        ("In every fish:", _install("fish", "~/.config/fish/completions/mooncake-config.fish")),
+    )
+    parser.add_argument_group("shell").add_argument("shell", choices=SHELLS, help="the shell that is used")
     parser.add_general_options()
 
 
@@ -483,6 +510,11 @@ def _demo(options: argparse.Namespace) -> int:
     from mooncake_config.demo import run_demo
 
     return run_demo(_console())
+
+
+def _completion(options: argparse.Namespace) -> int:
+    print((COMPLETIONS / f"mooncake-config.{options.shell}").read_text("utf-8"), end="")
+    return 0
 
 
 def _print_env(process: Process, findings: Sequence[Finding], specs: Sequence[FieldSpec]) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mooncake_config.cli import main
 from mooncake_config.usage import nearest
 
-COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo")
+COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo", "completion")
 SECRET = "http://admin:s3cret@10.0.0.5:8080/metadata"
 
 
@@ -41,7 +41,7 @@ def help_of(*words: str, columns: int = 80, **variables: str) -> str:
 
 def examples_of(command: str) -> list[str]:
     """The commands that a help gives as examples."""
-    return re.findall(r"^    \$ ((?:.*\\\n)*.*)$", help_of(command), re.MULTILINE)
+    return re.findall(r"^    \$ (.*(?:\n {8}.*)*)$", help_of(command), re.MULTILINE)
 
 
 @pytest.mark.parametrize("refused", [SECRET, f"{SECRET}\x1b[2J\x07"], ids=["password", "escape sequence"])
@@ -176,13 +176,14 @@ def test_every_command_has_examples(command: str) -> None:
     assert all(f"mooncake-config {command}" in example for example in examples_of(command))
 
 
-@pytest.mark.parametrize("command", ["explain", "check", "plan", "schema", "rule"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
 def test_examples_work(command: str, tmp_path: Path) -> None:
     """Every example of a help runs in a shell as it stands. The one of demo runs in its own test."""
     for example in examples_of(command):
         environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(tmp_path),
             "MOONCAKE_MASTER": "127.0.0.1:1",
         }
         done = subprocess.run(
