@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from fractions import Fraction
+from math import floor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,6 +182,29 @@ def test_shortfall_of_buffers() -> None:
 def test_rounding(size: int, up: int, down: int, text: str) -> None:
     """Proposed sizes are sixteenths of a GiB, from 1 GiB quarters, from 16 GiB whole ones."""
     assert (rounded_up(size), rounded_down(size), written_size(up)) == (up, down, text)
+
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "how-to" / "sizing.md").read_text("utf-8")
+SUMS = re.findall(r"`([^`\n]+) = ([0-9.]+(?: GiB)?)`", PAGE)
+"""The sums of the page that explains the formulas, and what each is said to be."""
+
+
+@pytest.mark.parametrize(("terms", "result"), SUMS)
+def test_sums_of_the_page(terms: str, result: str) -> None:
+    """Each sum on the page comes out as it is said to, to the last digit that is written."""
+    spelt = re.sub("([0-9.]+)", r"Fraction('\1')", terms)
+    for sign, operator in {"×": "*", "÷": "/", " GiB": f"*{GIB}", " MiB": f"*{MIB}"}.items():
+        spelt = spelt.replace(sign, operator)
+    number, _, unit = result.partition(" ")
+    digits = len(number.partition(".")[2])
+    value = eval(spelt, {"Fraction": Fraction, "floor": floor}) / (GIB if unit else 1)
+    assert round(value, digits) == Fraction(number)
+
+
+def test_page_has_its_worked_examples() -> None:
+    """The page works out the two-node example and the defaults: 18 and 4, 264, 328 and 64 GiB, and 7 rollouts."""
+    assert len(SUMS) == 10
+    assert {"18 GiB", "4 GiB", "264 GiB", "328 GiB", "64 GiB", "7"} <= {result for _, result in SUMS}
 
 
 COUNTS = st.integers(1, 64)
