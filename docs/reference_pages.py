@@ -33,10 +33,16 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = ROOT / "docs" / "reference"
-COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo")
+COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo", "completion")
 NOTE = "<!-- Written by `python docs/reference_pages.py`; edit the source instead. -->\n"
 
 _EXAMPLE = re.compile(r"^(Fires|Silent|Example):\n(?:    )", re.MULTILINE)
+_HEAD = re.compile(r"^(Why|Fix|Fires|Silent|Example):")
+_NAMES = "|".join(spec.name for spec in FIELDS)
+_CODE = re.compile(
+    rf"(?<![\w`.-])(?:(?:{_NAMES})\b(?!=)|(?:MOONCAKE|MC|NCCL|LOCAL)_[A-Z0-9_]*[A-Z0-9*]|--[a-z]+(?:-[a-z]+)*)"
+)
+"""Words of a page that are typed as they stand: fields, variables, options."""
 
 
 def rules_page() -> str:
@@ -52,9 +58,22 @@ def _rule_row(rule: Rule[object]) -> str:
 
 def _rule_section(rule: Rule[object]) -> str:
     ignored = "Cannot be ignored." if rule.protects else f"`--ignore {rule.code}` drops it."
-    page = _EXAMPLE.sub(r"\1:\n\n    ", rule.page)
+    page = _marked_up(_EXAMPLE.sub(r"\1:\n\n    ", rule.page))
     heading = f'## <a id="{rule.code.lower()}"></a>{rule.code} {rule.name}'
     return f"\n{heading}\n\nSeverity: {rule.severity.value}. {ignored}\n\n{page}\n"
+
+
+def _marked_up(page: str) -> str:
+    """A rule's page, which is written for a terminal, with its heads in bold and what is typed as code."""
+    return "".join(map(_marked_up_line, page.splitlines(keepends=True)))
+
+
+def _marked_up_line(line: str) -> str:
+    if line.startswith("    "):
+        return line
+    outside = line.split("`")  # every second part is code already
+    outside[::2] = [_CODE.sub(r"`\g<0>`", part) for part in outside[::2]]
+    return _HEAD.sub(r"**\1:**", "`".join(outside))
 
 
 def fields_page() -> str:
@@ -210,6 +229,7 @@ API = {
 ROOMS_OF_API = {
     "Stores": ("mooncake_config.store.ObjectStore", "mooncake_config.store.master.MooncakeMaster"),
     "Errors of a store": ("mooncake_config.store.errors",),
+    "For tests": ("mooncake_config.testing",),
 }
 """What those names give and raise."""
 
