@@ -190,7 +190,7 @@ class _Run:
         if block.not_run:
             return block.body
         if block.title:
-            self._write(block.title, block.body)
+            self._write(block, block.title)
             return block.body
         return self._run(block)
 
@@ -208,12 +208,12 @@ class _Run:
             raise self._error(line, f"this prints, and no text block behind it shows it:\n{printed}")
         self._printed = None
 
-    def _write(self, name: str, body: str) -> None:
+    def _write(self, block: Block, name: str) -> None:
         path = self._directory / name
         if not path.resolve().is_relative_to(self._directory.resolve()):
-            raise PageError(f"{self._name}: a title is a file below the page's directory, not {name}")
+            raise self._error(block.line, f"a title is a file below the page's directory, not {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(body, "utf-8")
+        path.write_text(block.body, "utf-8")
 
     def _run(self, block: Block) -> str:
         match block.language:

@@ -80,7 +80,12 @@ def test_every_page_is_built(site: Path) -> None:
         path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md") if "examples" not in path.parts
     ]
     top = [path.relative_to(ROOT) for path in ROOT.glob("*.md") if path.name != "README.md"]
-    assert [str(source) for source in (*sources, *top) if not (site / source).with_suffix(".html").exists()] == []
+    assert [str(source) for source in (*sources, *top) if not built(site / source).exists()] == []
+
+
+def built(source: Path) -> Path:
+    """The page of a source; a README is the index of its folder."""
+    return source.with_name("index.html") if source.name == "README.md" else source.with_suffix(".html")
 
 
 def split(page: Path, link: str) -> tuple[Path, str]:
