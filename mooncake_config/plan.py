@@ -15,7 +15,7 @@ so is what depends on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
@@ -240,8 +240,7 @@ def _propose(
     search = _Search(current, _needed_segment(current, load, replicas, trainers), _chunk(process), load, memory, nodes)
     if search.segment < SEGMENT_FLOOR or search.least.buffer > BUFFER_RANGE[1]:
         return None
-    found = search.found()
-    return found or _shortfall(search, trainers, replicas)
+    return search.found() or _shortfall(search, process)
 
 
 def _needed_segment(current: Sizes, load: Load, replicas: int, trainers: int) -> int:
@@ -312,26 +311,47 @@ class _Search:
         opening = [(node.least_clients, node.segments or 0) for node in self.nodes if node.clients != 0]
         return min((self.room - segments * segment) // clients for clients, segments in opening)
 
+    def largest_segment(self, *, beside_head_clients: int = 0) -> int:
+        """Bytes of segment that each training node has room for beside the smallest buffers; 0 where it has none.
+
+        Args:
+            beside_head_clients: clients of the head that come to a training node which has none of them yet.
+        """
+        if any(node.least_total(Sizes(0, self.least.buffer)) > self.room for node in self.nodes):
+            return 0
+        training = [node for node in self.nodes if node.segments]
+        clients = max(node.least_clients for node in training)
+        if all(node.role is NodeRole.TRAINER for node in training):
+            clients += beside_head_clients
+        return max(rounded_down(self.room - clients * self.least.buffer), 0)
+
     def _useful_buffer(self) -> int:
         """Bytes beyond which a buffer is no use: one whole rollout, where its size is known."""
         wanted = self.load.rollout_bytes
         return max(self.least.buffer, self.current.buffer if wanted is None else rounded_up(wanted))
 
 
-def _shortfall(search: _Search, trainers: int, replicas: int) -> Shortfall:
+def _shortfall(search: _Search, process: Process) -> Shortfall:
     """By how much it fails, and which number, changed alone, would do."""
     least, size, rollouts = search.least, search.load.rollout_bytes, search.load.rollouts
+    trainers, replicas = process.topology.trainer_nodes or 1, process.replica_num
     told = Shortfall(least, search.needed(least), search.room)
-    training = [node.least_clients for node in search.nodes if node.segments]
-    segment = rounded_down(min(search.room - clients * least.buffer for clients in training))
+    segment = search.largest_segment()
     if size is None or segment < SEGMENT_FLOOR:
-        return told
-    if search.needed(Sizes(segment, least.buffer)) > search.room:
         return told
     fitting = rollouts_in(trainers * segment, size, replicas)
     copies = rollouts_in(trainers * segment, size, 1) // rollouts
-    nodes = ceil(rollouts * size * replicas / WATERMARK / segment)
-    return Shortfall(told.least, told.needed, told.room, nodes, fitting or None, copies or None)
+    nodes = _trainers_for(search, rollouts * size * replicas, process.topology.num_nodes)
+    return replace(told, trainer_nodes=nodes, in_flight=fitting or None, replicas=copies or None)
+
+
+def _trainers_for(search: _Search, demand: int, num_nodes: int | None) -> int | None:
+    """Training nodes whose segments hold so many bytes. From ``num_nodes`` on the head is one of them."""
+    nodes = ceil(demand / WATERMARK / search.largest_segment())
+    if num_nodes is None or nodes < num_nodes:
+        return nodes
+    segment = search.largest_segment(beside_head_clients=HEAD_CLIENTS)
+    return ceil(demand / WATERMARK / segment) if segment >= SEGMENT_FLOOR else None
 
 
 def _step(size: int) -> int:

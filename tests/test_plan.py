@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mooncake_config.host import Host
 from mooncake_config.plan import (
+    HEAD_CLIENTS,
     Load,
     NodeRole,
     NodeShare,
@@ -30,7 +31,7 @@ from mooncake_config.plan import (
     segment_for,
     written_size,
 )
-from mooncake_config.process import Backend, Process
+from mooncake_config.process import Backend, Process, memory_of
 from mooncake_config.sizes import parse_size
 from mooncake_config.sizing import plan_process
 from mooncake_config.topology import Topology
@@ -313,12 +314,12 @@ def test_way_out_of_a_shortfall(process: Process, load: Load, gib: int) -> None:
     if short.replicas:
         tried.append((again(process, short.least, replicas=short.replicas), load))
     if short.trainer_nodes:
-        more = short.trainer_nodes - (topology.trainer_nodes or 0)
-        shape = {"num_nodes": (topology.num_nodes or 0) + more, "trainer_nodes": short.trainer_nodes}
+        nodes = max(short.trainer_nodes, topology.num_nodes or 0)
+        shape = {"num_nodes": nodes, "trainer_nodes": short.trainer_nodes}
         tried.append((again(process, short.least, topology=shape), load))
     else:
-        smallest = Sizes(rounded_up(1), short.least.buffer)
-        assert any(node.least_total(smallest) > short.room for node in plan.nodes)
+        smallest = memory_of((topology.processes_per_node or 1) + HEAD_CLIENTS, short.least.buffer, 1, rounded_up(1))
+        assert smallest > short.room
     for changed, lighter in tried:
         assert isinstance(plan_nodes(changed, lighter, gib * GIB).proposal, Sizes)
     assert short.needed > short.room
