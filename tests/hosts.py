@@ -1,4 +1,4 @@
-"""Two hosts on one machine: namespaces of their own for network, mounts, processes, host name and IPC, and a cable.
+"""Hosts on one machine: namespaces of their own for network, mounts, processes, host name and IPC.
 
 Nothing of the machine's own network is touched. Everything on a host ends with its holder, the first process there,
 and the holder ends when the pipe to it closes: also where the process that made the hosts is killed.
@@ -92,13 +92,26 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
         yield head, worker
 
 
+@contextmanager
+def dead_network() -> Iterator[list[str]]:
+    """A host whose only neighbour, also its name server, does not exist; gives the command to enter it."""
+    _skip_where_impossible()
+    with _holder() as holder:
+        host = Host("dead", "10.99.0.1", holder)
+        ends = ("link add eth0 type veth peer name eth1", f"addr add {host.address}/24 dev eth0")
+        for words in (*ends, "link set lo up", "link set eth0 up", "link set eth1 up"):
+            host.must("ip", *words.split())
+        put_over(host, Path("/etc/resolv.conf"), "nameserver 10.99.0.9\n")
+        yield host.enter()
+
+
 def _skip_where_impossible() -> None:
     missing = [program for program in ("ip", "nsenter", "unshare") if shutil.which(program, path=SYSTEM) is None]
     if missing:
-        pytest.skip(f"two hosts need {', '.join(missing)} (Debian and Ubuntu: apt-get install iproute2 util-linux)")
+        pytest.skip(f"hosts need {', '.join(missing)} (Debian and Ubuntu: apt-get install iproute2 util-linux)")
     tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "true"], check=False, capture_output=True, text=True)
     if tried.returncode != 0:
-        pytest.skip(f"two hosts need namespaces, which only root can make: {tried.stderr.strip()}")
+        pytest.skip(f"only root can make hosts of namespaces: {tried.stderr.strip()}")
 
 
 @contextmanager

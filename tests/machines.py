@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from mooncake_config.dialogue import Answer, Outcome
 from mooncake_config.findings import Finding
@@ -223,27 +218,3 @@ def dead_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
-
-
-@contextmanager
-def dead_network() -> Iterator[list[str]]:
-    """A network namespace whose only neighbour, also its name server, does not exist; gives the command to enter it."""
-    ip = shutil.which("ip")
-    if ip is None or os.geteuid() != 0:
-        pytest.skip("needs root and iproute2 to make a network namespace")
-    name = f"mcdead{os.getpid()}"
-    made = subprocess.run([ip, "netns", "add", name], check=False, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"no network namespace can be made here: {made.stderr.strip()}")
-    resolver = Path("/etc/netns") / name / "resolv.conf"
-    try:
-        resolver.parent.mkdir(parents=True)
-        resolver.write_text("nameserver 10.99.0.9\n")
-        for words in ("link set lo up", "link add v0 type veth peer name v1", "addr add 10.99.0.1/24 dev v0"):
-            subprocess.run([ip, "-n", name, *words.split()], check=True)
-        for link in ("v0", "v1"):
-            subprocess.run([ip, "-n", name, "link", "set", link, "up"], check=True)
-        yield [ip, "netns", "exec", name]
-    finally:
-        subprocess.run([ip, "netns", "del", name], check=True)
-        shutil.rmtree(resolver.parent)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hosts import dead_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import SMALL, as_master, codes, dead_network, dead_port, http, lay_out, process, replying, server
+from machines import SMALL, as_master, codes, dead_port, http, lay_out, process, replying, server
 
 from mooncake_config.check import CheckResult, check_before_opening, check_dry_setup, check_process
 from mooncake_config.findings import Severity

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hosts import dead_network
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import (
     Talk,
     as_master,
-    dead_network,
     dead_port,
     greeting,
     hanging_up,

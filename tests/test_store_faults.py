@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from hosts import two_hosts
 from test_store_master import health
 
 from mooncake_config.store.master import MooncakeMaster, start_mooncake_master
@@ -184,30 +185,6 @@ with open_object_store("mooncake", resolution, native_log="quiet") as store:
 
 
 @contextmanager
-def two_hosts() -> Iterator[tuple[list[str], list[str], list[str]]]:
-    """Two network namespaces with a link: the commands to enter each, and the one that addresses the first's end."""
-    ip = shutil.which("ip")
-    if ip is None or os.geteuid() != 0:
-        pytest.skip("needs root and iproute2 to make network namespaces")
-    names = [f"mcnear{os.getpid()}", f"mcfar{os.getpid()}"]
-    made = subprocess.run([ip, "netns", "add", names[0]], check=False, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"no network namespace can be made here: {made.stderr.strip()}")
-    try:
-        subprocess.run([ip, "netns", "add", names[1]], check=True)
-        words = f"link add v0 type veth peer name v0 netns {names[1]}"
-        subprocess.run([ip, "-n", names[0], *words.split()], check=True)
-        for number, name in enumerate(names, 1):
-            for words in (f"addr add 10.78.0.{number}/24 dev v0", "link set lo up", "link set v0 up"):
-                subprocess.run([ip, "-n", name, *words.split()], check=True)
-        near, far = ([ip, "netns", "exec", name] for name in names)
-        yield near, far, [ip, "-n", names[0], "link", "set", "v0"]
-    finally:
-        for name in names:
-            subprocess.run([ip, "netns", "del", name], check=False, capture_output=True)
-
-
-@contextmanager
 def python(enter: list[str], script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A script in a namespace, that can import the tests."""
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [HERE, HERE.parent]))}
@@ -259,15 +236,15 @@ def test_link_cut() -> None:
 
     When the link is back the same store puts, gets and removes again.
     """
-    with two_hosts() as (near, far, link), python(near, MASTER, "10.78.0.1") as master:
+    with two_hosts() as (near, far), python(near.enter(), MASTER, near.address) as master:
         address = line(master.stdout)
         with (
-            python(far, HOLDER, address, "10.78.0.2") as holder,
-            python(near, CALLER, address, "10.78.0.1") as caller,
+            python(far.enter(), HOLDER, address, far.address) as holder,
+            python(near.enter(), CALLER, address, near.address) as caller,
         ):
             assert line(holder.stdout) == "ready"
             assert line(caller.stdout) == "stored"
-            subprocess.run([*link, "down"], check=True)
+            near.must("ip", "link", "set", "eth0", "down")
             answer(caller)
             name, what, seconds = outcome(line(caller.stdout))
             assert (name, what in {"TransferError", "ObjectNotFoundError"}) == ("get", True)
@@ -275,6 +252,6 @@ def test_link_cut() -> None:
             name, what, seconds = outcome(line(caller.stdout))
             assert (name, what in {"TransferError", "StoreFullError"}) == ("put", True)
             assert seconds < 75
-            subprocess.run([*link, "up"], check=True)
+            near.must("ip", "link", "set", "eth0", "up")
             answer(caller)
             assert [outcome(line(caller.stdout))[:2] for _ in range(2)] == [("get", "fine"), ("remove", "fine")]
