@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mooncake_config.addresses import split_endpoint
+from mooncake_config.addresses import is_loopback, split_endpoint
 from mooncake_config.answering import Question, Reply, version_of
 from mooncake_config.dialogue import Outcome, ask_endpoint, at_once
 from mooncake_config.display import shown
@@ -395,9 +395,9 @@ def _contacts(said: object) -> list[Contact]:
 
 
 def _address(member: Member) -> str:
-    """The IP that a node's data should leave by, empty where it is not known to be its own."""
+    """The IP that a node's data should leave by, empty where it is not known to be its own, or is loopback."""
     endpoint, node = member.own_endpoint, member.node
     if endpoint is None or node is None:
         return ""
     known = node.addresses_of("local_hostname", endpoint.host)
-    return next((item for item in known if node.is_own(item)), "")
+    return next((item for item in known if node.is_own(item) and not is_loopback(item)), "")

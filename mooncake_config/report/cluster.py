@@ -180,8 +180,8 @@ def _shared(cluster: Cluster, aspects: Sequence[_Aspect]) -> Table:
     """What is the same on every node that answered, in the form of ``explain``."""
     from rich.text import Text
 
-    total = len(cluster.asked)
-    table = plain_table("on the node" if total == 1 else f"the same on all {total}", "value", "set in")
+    where = cluster.names(cluster.asked)
+    table = plain_table(f"on {where}" if len(cluster.asked) < 2 else f"same on {where}", "value", "set in")
     for aspect in aspects:
         value, spot = aspect.of(cluster.asked[0])
         table.add_row(Text(aspect.name), Text(value, "bold"), Text(spot))

@@ -173,7 +173,7 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
 
 
 def examine_cluster(cluster: Cluster, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
-    """All findings on a cluster, worst first: across its nodes, and what each node found on itself, once for each cause.
+    """All findings on a cluster, worst first: across its nodes, and what nodes found on themselves, once for a cause.
 
     Args:
         ignore: codes or names of rules across nodes; those of one node were dropped there.
@@ -185,10 +185,17 @@ def examine_cluster(cluster: Cluster, ignore: Collection[str] = ()) -> tuple[Fin
 
     refuse_unknown_rules(ignore)
     across = settle(seen(cluster_rules(), cluster, cluster.driver), cluster.driver, ignore)
-    foreign = {name for item in across if item.rule == "address-of-another-node" for name in item.nodes}
-    # Whose address it is says more than that it is not the node's own.
-    alone = [item for item in folded(cluster.members) if item.code != "MC220" or not foreign.issuperset(item.nodes)]
-    return tuple(sorted([*alone, *across], key=lambda item: (item.severity.rank, item.code)))
+    found = _explained_away([*folded(cluster.members), *across])
+    return tuple(sorted(found, key=lambda item: (item.severity.rank, item.code)))
+
+
+def _explained_away(findings: list[Finding]) -> list[Finding]:
+    """Without what follows from another finding: a wrong address is told once, by the rule that knows most of it."""
+    told = {item.code: {*item.nodes} for item in findings if item.severity is Severity.ERROR}
+    whose = told.get("MC421", set())
+    wrong = whose.union(*(told.get(code, ()) for code in ("MC101", "MC220", "MC301")))
+    known_better = {"MC220": whose, "MC442": wrong}
+    return [item for item in findings if not {*item.nodes} <= known_better.get(item.code, set()) or not item.nodes]
 
 
 def _less_certain_away(findings: list[Finding], on_the_machine: list[Finding]) -> list[Finding]:

@@ -50,9 +50,11 @@ def silent_node(cluster: Cluster) -> Iterator[Problem]:
     Sees an actor that is pinned to each alive node and needs no processor, so a busy node answers too. It has a limit.
 
     Why: Ray counts a node as alive for a while after it stopped, and a node on which no worker starts (a full disk or
-    memory, a broken environment) trains nothing.
+    memory, a broken environment) trains nothing. Nor does one whose workers cannot be reached: Ray lends them ports
+    from 10002 to 19999, among which those of Mooncake lie, so what filters the one filters the other (measured).
 
-    Fix: look at the node: `ray status`, the logs below the session directory (/tmp/ray/session_latest/logs).
+    Fix: look at the node: `ray status`, the logs below the session directory (/tmp/ray/session_latest/logs); open the
+    ports, or move Ray's with --min-worker-port and --max-worker-port.
 
     Fires:
         10.0.0.5
@@ -64,7 +66,8 @@ def silent_node(cluster: Cluster) -> Iterator[Problem]:
     silent = [member for member in cluster.members if member.silence]
     for words, members in grouped(silent, lambda member: member.silence).items():
         message = f"{cluster.names(members)} {words}, so nothing is known of {_them(members)}."
-        yield _about(members, cluster, (), message, "see what Ray logs there: /tmp/ray/session_latest/logs.")
+        fix = "see what Ray logs there (/tmp/ray/session_latest/logs), and open Ray's worker ports (10002 to 19999)."
+        yield _about(members, cluster, (), message, fix)
 
 
 @rule("MC402", Severity.ERROR)
@@ -201,7 +204,7 @@ def variable_on_the_driver_only(cluster: Cluster) -> Iterator[Problem]:
     for spec, members in unheard.items():
         here = f"{spec.wiring.variable} is {shown(_raw(cluster.driver, spec.name))} in this shell"
         where = "reaches no node" if len(members) == len(cluster.asked) else f"does not reach {cluster.names(members)}"
-        message = f"{here} and {where}, where {_claims_in(cluster, spec.name, members)}."
+        message = f"{here} and {where}, where {_instead(spec.name, members)}."
         given = json.dumps({"env_vars": sharing})
         fix = f"hand it over: --runtime-env-json '{given}', or ray.init(runtime_env=resolution.to_runtime_env())."
         weight = None if spec.wiring.agreed else Severity.WARNING
@@ -221,8 +224,11 @@ def _from_variable(process: Process, spec: FieldSpec) -> bool:
 
 
 def _apart(cluster: Cluster, spec: FieldSpec) -> list[Member]:
+    """The members with another value; where some agree, those that have a variable of their own are MC410's."""
     wanted = cluster.driver.values[spec.name]
-    return [member for member, process in cluster.processes() if process.values[spec.name] != wanted]
+    apart = [(member, process) for member, process in cluster.processes() if process.values[spec.name] != wanted]
+    every = len(apart) == len(cluster.asked)
+    return [member for member, process in apart if every or not _from_variable(process, spec)]
 
 
 @rule("MC412", Severity.INFO)
@@ -651,11 +657,15 @@ def _claims(cluster: Cluster, name: str, groups: dict[str | None, list[Member]])
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
 
-def _claims_in(cluster: Cluster, name: str, members: Sequence[Member]) -> str:
+def _instead(name: str, members: Sequence[Member]) -> str:
     """What holds on these nodes instead, in few words: that of the largest group."""
     groups = grouped(members, lambda member: member.node.process.values[name] if member.node else None)
     value, some = next(iter(groups.items()))
-    return f"{_value_words(some[0], name, value)} ({_place(some[0], name)}) holds"
+    origin = _winner_origin(some[0], name)
+    if origin is None:
+        return "nobody sets it"
+    words = _value_words(some[0], name, value)
+    return f"the default {words} holds" if origin.source is Source.DEFAULT else f"{words} from {origin.spot} holds"
 
 
 def _value_words(member: Member, name: str, value: object) -> str:
