@@ -96,6 +96,18 @@ class Block:
     after_python: bool = False
     hidden: bool = False
 
+    @property
+    def commands(self) -> list[str]:
+        """The commands of a console block, each with its ``$``."""
+        return _COMMAND.findall(self.body)
+
+    @property
+    def script(self) -> str:
+        """What a shell gets of the block, without what was printed."""
+        if self.language != "console":
+            return self.body
+        return "".join(command.removeprefix("$ ") for command in self.commands)
+
 
 def blocks(page: str) -> list[Block]:
     """Every block of a page, in order, the hidden ones too."""
@@ -232,7 +244,7 @@ class _Run:
 
     def _dialogue(self, block: Block) -> str:
         """Commands and what they print, a blank line behind each output but the last."""
-        told = [(command, self._output(block, command)) for command in _COMMAND.findall(block.body)]
+        told = [(command, self._output(block, command)) for command in block.commands]
         parts = [command + output + ("\n" if output else "") for command, output in told]
         return "".join(parts[:-1]) + "".join(told[-1])
 
