@@ -61,15 +61,20 @@ class Node:
         return self.process.clients_memory(1, int(self.process.contributes_segment))
 
     @property
-    def job_memory(self) -> int | None:
-        """Bytes that the Store's clients on this node reserve, as far as their number is known; at least our own.
+    def clients(self) -> int:
+        """The Store's clients on this node; where their number is unknown this process alone."""
+        return self.process.topology.processes_per_node or 1
 
-        The one segment of a node counts for every trainer on it, whichever of them contributes it.
-        """
-        own, processes = self.own_memory, self.process.topology.processes_per_node
-        if own is None or processes is None:
-            return own
-        return self.process.clients_memory(processes, int(self.process.role is Role.TRAINER))
+    @property
+    def segments(self) -> int:
+        """How many of them contribute a segment: of a node's trainers one, whichever we are."""
+        alone = self.process.topology.processes_per_node is None
+        return int(self.process.contributes_segment if alone else self.process.role is Role.TRAINER)
+
+    @property
+    def job_memory(self) -> int | None:
+        """Bytes that these clients reserve."""
+        return self.process.clients_memory(self.clients, self.segments)
 
     def addresses_of(self, name: str, host: str) -> tuple[str, ...]:
         """The addresses of a host that a setting names: itself, what this machine's resolver says, or its table.

@@ -192,6 +192,16 @@ def segment_for(rollouts: int, rollout_bytes: int, replicas: int, trainer_nodes:
     return ceil(rollouts * rollout_bytes * replicas / WATERMARK / trainer_nodes)
 
 
+def room_in(memory: int) -> int:
+    """Bytes of a node's memory that proposed sizes may take together."""
+    return floor(memory * ROOM)
+
+
+def buffer_beside(room: int, clients: int, segment: int) -> int:
+    """Bytes of buffer that each of so many clients can have beside a segment; below 0 where that is too much alone."""
+    return (room - segment) // clients
+
+
 def plan_nodes(process: Process, load: Load, memory: int | None) -> Plan:
     """What each node of the process's job gives to the Store, what fits, and sizes that would.
 
@@ -268,7 +278,7 @@ class _Search:
     @property
     def room(self) -> int:
         """Bytes that a node may give: none that no process can map, where its memory is unknown."""
-        return ADDRESS_SPACE - 1 if self.memory is None else min(floor(self.memory * ROOM), ADDRESS_SPACE - 1)
+        return ADDRESS_SPACE - 1 if self.memory is None else min(room_in(self.memory), ADDRESS_SPACE - 1)
 
     @property
     def least(self) -> Sizes:
@@ -308,8 +318,11 @@ class _Search:
 
     def _largest_buffer(self, segment: int) -> int:
         """Bytes that each client of the fullest node can have beside such a segment."""
-        opening = [(node.least_clients, node.segments or 0) for node in self.nodes if node.clients != 0]
-        return min((self.room - segments * segment) // clients for clients, segments in opening)
+        return min(
+            buffer_beside(self.room, node.least_clients, (node.segments or 0) * segment)
+            for node in self.nodes
+            if node.clients != 0
+        )
 
     def largest_segment(self, *, beside_head_clients: int = 0) -> int:
         """Bytes of segment that each training node has room for beside the smallest buffers; 0 where it has none.

@@ -372,3 +372,11 @@ def test_copied_host_with_a_name() -> None:
     """On a host that was copied away its own table says whether a name is its own."""
     host = replace(mapped("head", "10.0.0.1"), ipv4=("10.0.0.7",))
     assert problems("MC220", advertising("head", host))
+
+
+@pytest.mark.parametrize(("total", "offer"), [(128, '"11gb"'), (24, '"1.25gb"'), (12, '"128mb"'), (10, None)])
+def test_buffer_that_fits(total: int, offer: str | None) -> None:
+    """The buffer that is offered leaves a quarter of the memory free, as in a plan; where none does, none is."""
+    (problem,) = problems("MC200", node(process(processes=8), memory(total)))
+    behind = f"; a buffer of {offer} leaves a quarter of the memory free." if offer else "."
+    assert problem.fix == f"lower local_buffer_size (every process has its own) or global_segment_size{behind}"

@@ -10,6 +10,7 @@ from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.host import Port, RdmaDevice
 from mooncake_config.node import Node
+from mooncake_config.plan import buffer_beside, room_in, rounded_down, written_size
 from mooncake_config.protocols import nearest
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import human_size
@@ -72,14 +73,17 @@ def memory_above_cgroup_limit(node: Node) -> Iterator[Problem]:
 
 def _memory_words(node: Node) -> str:
     """Who reserves how much, as a sum that can be checked."""
-    needed, processes = node.job_memory or 0, node.process.topology.processes_per_node
-    buffer = node.process.size("local_buffer_size") or 0
-    segment = needed - (processes or 1) * buffer
-    times = f"{processes} × " if (processes or 1) > 1 else ""
-    total = f"{times}{human_size(buffer)} of buffer"
-    total += f" + {human_size(segment)} of segment = {_counted(needed)}" if segment else f" = {_counted(needed)}"
-    who = "this process alone reserves" if processes is None else "the Store's clients of this node reserve"
-    return f"{who} {total}"
+    alone = node.process.topology.processes_per_node is None
+    times = f"{node.clients} × " if node.clients > 1 else ""
+    total = f"{times}{human_size(node.process.size('local_buffer_size') or 0)} of buffer"
+    if segment := _segment(node):
+        total += f" + {human_size(segment)} of segment"
+    who = "this process alone reserves" if alone else "the Store's clients of this node reserve"
+    return f"{who} {total} = {_counted(node.job_memory or 0)}"
+
+
+def _segment(node: Node) -> int:
+    return node.segments * (node.process.size("global_segment_size") or 0)
 
 
 def _memory_weight(node: Node, bound: int) -> Severity | None:
@@ -89,10 +93,8 @@ def _memory_weight(node: Node, bound: int) -> Severity | None:
 
 def _fitting(node: Node, bound: int) -> str:
     """A buffer that would fit, where there is one of reasonable size."""
-    processes = node.process.topology.processes_per_node or 1
-    segment = (node.job_memory or 0) - processes * (node.process.size("local_buffer_size") or 0)
-    room = (bound - segment) * 3 // 4 // processes >> 30
-    return f'; a buffer of "{room}gb" leaves a quarter of the rest free' if room > 0 else ""
+    buffer = rounded_down(buffer_beside(room_in(bound), node.clients, _segment(node)))
+    return f'; a buffer of "{written_size(buffer)}" leaves a quarter of the memory free' if buffer > 0 else ""
 
 
 def _counted(size: int) -> str:
