@@ -22,9 +22,12 @@ JAVASCRIPT := node=nodejs npm=npm
 BIN := .venv/bin
 READY := .venv/.ready
 EDITOR_READY := tests/editor/node_modules/.ready
+WHEELS_READY := .wheels/.ready
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
 LOWEST_TOOLS := build hatchling hypothesis jsonschema numpy packaging pytest pytest-timeout pytest-xdist
+# Files of tests that are not about the core, or need more than the tools above.
+LOWEST_WITHOUT := docs* editor embedding_hydra installed store* typing
 TORCH_BIN := .venv-torch/bin
 TORCH_READY := .venv-torch/.ready
 # The usual wheels for Linux bring CUDA along, some GB of it. PyTorch's page "Get Started" has the pip arguments for a CPU
@@ -41,7 +44,7 @@ PIP := -m pip --disable-pip-version-check install -qq
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: libraries $(READY) $(EDITOR_READY) ## make .venv with everything that demo and test need (PYTHON=python3.12 picks another Python)
+setup: libraries $(READY) $(EDITOR_READY) $(WHEELS_READY) ## make .venv with everything that demo and test need (PYTHON=python3.12 picks another Python)
 
 demo: libraries $(READY) ## start a real Mooncake master on loopback, explain, move a rollout, shut down
 	@$(BIN)/python -m mooncake_config demo
@@ -57,7 +60,7 @@ lint: $(READY) ## ruff, mypy, import-linter
 	@echo "lint: import-linter"
 	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 
-suite: libraries $(READY) $(EDITOR_READY) ## the tests, with the coverage of branches held
+suite: libraries $(READY) $(EDITOR_READY) $(WHEELS_READY) ## the tests, with the coverage of branches held
 	@echo "suite: pytest under coverage"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist loadfile
@@ -66,7 +69,7 @@ suite: libraries $(READY) $(EDITOR_READY) ## the tests, with the coverage of bra
 
 test-lowest: $(LOWEST_READY) ## the core's tests at the lowest versions that pyproject.toml allows
 	@echo "test-lowest: pytest at constraints-lowest.txt"
-	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" --ignore-glob="tests/test_store*" --ignore-glob="tests/test_docs*" --ignore=tests/test_editor.py
+	@$(LOWEST)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not ray and not mooncake" $(LOWEST_WITHOUT:%=--ignore-glob="tests/test_%.py")
 
 test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build of torch (TORCH_ARGS=… is passed to pip)
 	@echo "test-torch: pytest with torch"
@@ -95,7 +98,7 @@ schemas: setup ## write schemas/ anew from the table of fields
 
 clean: ## remove the environments and all that tools left
 	@rm -rf .venv .venv-lowest .venv-torch build dist site .coverage .coverage.* htmlcov \
-		tests/editor/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		.wheels tests/editor/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The build backends, ours and that of OmegaConf's parser, come first and from the same pins: no install then needs an
@@ -111,6 +114,11 @@ $(READY): pyproject.toml constraints.txt Makefile
 $(EDITOR_READY): tests/editor/package.json | javascript
 	@echo "setup: tests/editor/node_modules with npm $$(npm --version)"
 	@npm install --prefix tests/editor --no-package-lock --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
+	@touch $@
+
+$(WHEELS_READY): $(READY) tests/pythons.py
+	@echo "setup: .wheels for an install without extras on each Python of this machine"
+	@$(BIN)/python tests/pythons.py .wheels
 	@touch $@
 
 $(LOWEST_READY): pyproject.toml constraints.txt constraints-lowest.txt Makefile

@@ -1,4 +1,4 @@
-"""Our settings inside other people's configuration: pydantic-settings, argparse, Hydra, Ray, logging."""
+"""Our settings inside other people's configuration: pydantic-settings, argparse, Ray, logging."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
-from omegaconf import DictConfig, OmegaConf
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
 from mooncake_config import (
-    ConfigError,
-    Finding,
     Source,
     StoreSettings,
     Topology,
@@ -146,11 +142,10 @@ def test_a_mapping_field_is_checked_by_the_rules(environment: pytest.MonkeyPatch
     """A mapping in the application's settings goes into resolve_store_config, which runs the rules on it."""
 
     class Trainer(BaseSettings):
-        model_config = SettingsConfigDict(env_prefix="TRAIN_", env_nested_delimiter="__")
+        model_config = SettingsConfigDict(env_prefix="TRAIN_")
         store: dict[str, Any] = {}
 
-    environment.setenv("TRAIN_STORE__PROTOCOL", "tcp")
-    environment.setenv("TRAIN_STORE__GLOBAL_SEGMENT_SIZE", "2gb")
+    environment.setenv("TRAIN_STORE", '{"protocol": "tcp", "global_segment_size": "2gb"}')
     resolution = resolve_store_config(Trainer().store, topology=ONE_NODE)
     assert resolution.settings.global_segment_size == 2 << 30
     assert resolution.origin("protocol").source is Source.CLI
@@ -219,73 +214,7 @@ def test_three_lines_for_argparse() -> None:
     assert resolution.settings.protocol == "tcp"
 
 
-# Hydra and OmegaConf
-
-
-def composed(folder: Path, text: str, *overrides: str) -> DictConfig:
-    """What Hydra makes of a config file and overrides of the command line."""
-    (folder / "config.yaml").write_text(text)
-    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(folder)):
-        return hydra.compose("config", overrides=list(overrides))
-
-
-def found(config: DictConfig) -> dict[str, Finding]:
-    """The findings of a config that is refused, by their rules."""
-    with pytest.raises(ConfigError) as refusal:
-        resolve_store_config(config, topology=ONE_NODE)
-    return {finding.rule: finding for finding in refusal.value.findings}
-
-
-def test_hydra(tmp_path: Path) -> None:
-    """A part of Hydra's config is a mapping of init kwargs; interpolations and overrides have happened."""
-    text = "head: 10.0.0.5\nsize: 2gb\nstore:\n  master_server_address: ${head}:50051\n  global_segment_size: ${size}\n"
-    config = composed(tmp_path, text, "size=4gb", "+store.protocol=tcp", "+store.chunk_bytes=67108864")
-    resolution = resolve_store_config(config.store, topology=ONE_NODE)
-    settings = resolution.settings
-    assert (settings.master_server_address, settings.protocol) == (MASTER, "tcp")
-    assert (settings.global_segment_size, settings.chunk_bytes) == (4 << 30, 64 << 20)
-    assert resolution.origin("protocol").spot == "init kwargs"
-
-
-def test_hydra_missing_value(tmp_path: Path) -> None:
-    """??? is a value that somebody has to give: a finding at the field, with every other one."""
-    config = composed(tmp_path, "store:\n  master_server_address: ???\n  protocol: rmda\n")
-    findings = found(config.store)
-    assert set(findings) == {"text-of-nothing", "unknown-protocol"}
-    finding = findings["text-of-nothing"]
-    assert finding.fields == ("master_server_address",)
-    assert finding.message == (
-        "the value of master_server_address cannot be read: Missing mandatory value: store.master_server_address."
-    )
-    assert finding.fix == "give it a value, or leave the key out."
-
-
-def test_hydra_broken_interpolation(tmp_path: Path) -> None:
-    """An interpolation that leads nowhere is a finding at its field."""
-    config = composed(tmp_path, "store:\n  protocol: ${cluster.protocol}\n")
-    finding = found(config.store)["text-of-nothing"]
-    assert finding.fields == ("protocol",)
-    assert "Interpolation key 'cluster.protocol' not found" in finding.message
-
-
-def test_hydra_a_key_too_many(tmp_path: Path) -> None:
-    """An unknown key of the config is a finding, as it is in JSON, even if its value is missing."""
-    config = composed(tmp_path, "store:\n  protocl: ???\n")
-    assert found(config.store)["unknown-key"].fields == ("protocol",)
-
-
-def test_omegaconf_container(tmp_path: Path) -> None:
-    """What OmegaConf.to_container gives is a mapping as well; ??? stays a text in it, and is no value."""
-    config = composed(tmp_path, "head: 10.0.0.5\nstore:\n  master_server_address: ${head}:50051\n  protocol: ???\n")
-    container = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(container, dict)
-    with pytest.raises(ConfigError) as refusal:
-        resolve_store_config(container["store"], topology=ONE_NODE)
-    assert refusal.value.findings[0].rule == "text-of-nothing"
-
-
 # Ray
-
 
 IN_RAY = """
 import json, os, ray

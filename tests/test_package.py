@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+import mooncake_config
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,14 +66,44 @@ def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """The names of the files in a wheel built from this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist of this checkout and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(built: Path) -> frozenset[str]:
+    """The names of the files in the wheel."""
+    (wheel,) = built.glob("*.whl")
     with ZipFile(wheel) as archive:
         return frozenset(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def source(built: Path) -> frozenset[str]:
+    """The names of the files in the sdist, below its one folder."""
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        assert all(member.isfile() for member in archive)
+        names = [name.partition("/") for name in archive.getnames()]
+    assert {folder for folder, _, _ in names} == {f"mooncake_config-{PROJECT['version']}"}
+    return frozenset(rest for _, _, rest in names)
+
+
+def test_sdist_has_what_the_wheel_is_made_of(source: frozenset[str]) -> None:
+    """The package, the schemas, what pyproject.toml refers to, and the changes; no environment beside them."""
+    tops = {"mooncake_config", "schemas", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
+    assert {name.split("/")[0] for name in source} == {*tops, ".gitignore"}
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "mooncake_config").rglob("*.py")} <= source
+
+
+def test_wheel_has_no_leavings(shipped: frozenset[str]) -> None:
+    """Of the package's own files the wheel has code, schemas, completions and the marker of its types; nothing else."""
+    own = [Path(name) for name in shipped if name.startswith("mooncake_config/")]
+    assert {path.suffix for path in own} <= {".py", ".json", ".typed", ".bash", ".fish", ".zsh"}
 
 
 def test_wheel_has_every_module(shipped: frozenset[str]) -> None:
@@ -100,6 +135,30 @@ def test_wheel_has_nothing_else(shipped: frozenset[str]) -> None:
 def test_wheel_has_the_licence(shipped: frozenset[str]) -> None:
     """Whoever has the wheel has the terms."""
     assert f"mooncake_config-{PROJECT['version']}.dist-info/licenses/LICENSE" in shipped
+
+
+@pytest.mark.parametrize("name", mooncake_config.__all__)
+def test_public_name_is_documented(name: str) -> None:
+    """Each public name has a docstring of its own, so have its public members, and it stands on the page of the API."""
+    public = getattr(mooncake_config, name)
+    assert own_docstring(public)
+    members = vars(public).items() if inspect.isclass(public) else ()
+    assert [member for member, value in members if is_documentable(member, value) and not own_docstring(value)] == []
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    assert re.search(rf"^::: {re.escape(public.__module__)}\.{name}$", page, re.MULTILINE)
+
+
+def own_docstring(public: object) -> str | None:
+    """What was written for it: not inherited, and not made up by dataclass or Enum."""
+    written = vars(public).get("__doc__") if inspect.isclass(public) else inspect.getdoc(public)
+    return None if written and written.startswith(f"{getattr(public, '__name__', '')}(") else written
+
+
+def is_documentable(name: str, value: object) -> bool:
+    """Whether a member of a class is a method or property that users call by its name."""
+    return not name.startswith(("_", "model_")) and isinstance(
+        value, (property, classmethod, staticmethod, FunctionType)
+    )
 
 
 def test_version_is_typed_once() -> None:
