@@ -22,6 +22,33 @@ from mooncake_config.variables import related_variables
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A field that two processes of a job resolve to different values, each with its origin; None: nobody claims it.
+
+    ``must_agree``: the job cannot work so. Other settings, sizes above all, may differ. ``str`` masks passwords.
+    """
+
+    field: str
+    ours: Value
+    theirs: Value
+    our_origin: Origin | None
+    their_origin: Origin | None
+    must_agree: bool
+
+    def __repr__(self) -> str:
+        """The same as ``str``: a repr ends in logs."""
+        return f"<Difference {self}>"
+
+    def __str__(self) -> str:
+        ours, theirs = shown(self.ours), shown(self.theirs)
+        return f"{self.field}: {ours} here ({_spot(self.our_origin)}), {theirs} there ({_spot(self.their_origin)})"
+
+
+def _spot(origin: Origin | None) -> str:
+    return shown(origin.spot) if origin else "nobody"
+
+
+@dataclass(frozen=True)
 class Resolution:
     """A configuration without errors: the settings, where each came from, and what else was found."""
 
@@ -54,6 +81,20 @@ class Resolution:
         if origin is None:
             raise KeyError(name)
         return origin
+
+    def differences(self, other: Resolution) -> tuple[Difference, ...]:
+        """The fields that another process of the job resolves otherwise, those that must agree first.
+
+        What belongs to one node (local_hostname, device_name) is meant to differ and is left out. Nothing in it means
+        that the two belong together, and so does an equal ``fingerprint``, which is over what must agree alone.
+        """
+        apart = []
+        for spec in FIELDS:
+            ours, theirs = self.process.values[spec.name], other.process.values[spec.name]
+            if ours != theirs and not spec.wiring.node_local:
+                origins = self.ledger.origin(spec.name), other.ledger.origin(spec.name)
+                apart.append(Difference(spec.name, ours, theirs, *origins, spec.wiring.agreed))
+        return tuple(sorted(apart, key=lambda item: not item.must_agree))
 
     def setup_kwargs(self) -> dict[str, int | str]:
         """The seven keys of ``MooncakeDistributedStore.setup``: text, and integers of bytes. Passwords are in clear."""

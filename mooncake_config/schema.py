@@ -1,4 +1,4 @@
-"""The JSON Schemas: of the init kwargs, for an editor, and of the answers of ``explain``, ``check`` and ``plan``, for a program.
+"""The JSON Schemas: of the init kwargs, for an editor, and of the answers of the commands, for a program.
 
 All are generated from the table of fields and flat, without references: editors show descriptions and choices only
 where they stand inline. Draft 7 is what editors complete for; ``errorMessage``, ``enumDescriptions`` and
@@ -19,6 +19,7 @@ from mooncake_config.host import Host
 from mooncake_config.plan import NodeRole
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Source
+from mooncake_config.reach import Meeting
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import LARGEST
 from mooncake_config.sources import SCHEMA_KEY, FieldSpec
@@ -292,10 +293,49 @@ def _node_answer() -> Schema:
     return _object(answer, "Nodes of one kind; what is unknown is null.")
 
 
+def cluster_schema() -> Schema:
+    """The schema of the JSON answer of ``check --cluster``."""
+    check = {name: part for name, part in explain_schema().items() if name not in ("$schema", "$id", "title")}
+    check["required"] = [*check["required"], "host", "probes"]
+    check |= {"type": ["object", "null"], "description": "The answer of check on this node; null where it gave none."}
+    finding = _finding_answer()
+    nodes = {"type": "array", "items": {"type": "string"}, "description": "All nodes that it is about."}
+    finding |= {"required": [*finding["required"], "nodes"], "properties": {**finding["properties"], "nodes": nodes}}
+    versions = {"type": "object", "additionalProperties": _text_or_null("Its version; null: not installed.")}
+    answer = {
+        "version": {"const": 1},
+        "ok": {"type": "boolean", "description": "Whether no error stands."},
+        "nodes": {"type": "object", "additionalProperties": check, "description": "Every alive Ray node."},
+        "software": {"type": "object", "additionalProperties": versions, "description": "What is installed on each."},
+        "reach": {"type": "array", "items": _contact_answer(), "description": "Connections between nodes."},
+        "findings": {"type": "array", "items": finding, "description": "Worst first, each cause once."},
+        "fingerprint": _text_or_null("That of every node; null where nodes differ, or one has none."),
+    }
+    return {
+        "$schema": _DRAFT,
+        "$id": "urn:mooncake-config:check-cluster",
+        "title": "Answer of mooncake-config check --cluster",
+        **_object(answer, "Every node of a Ray cluster, and what was found by comparing them."),
+    }
+
+
+def _contact_answer() -> Schema:
+    answer = {
+        "from": {"type": "string", "description": "The node that connected."},
+        "to": {"type": "string", "description": "The node that it should reach."},
+        "target": {"type": "string", "description": "host:port that it connected to."},
+        "answer": _one_of(Meeting, "How it ended."),
+        "detail": {"type": "string", "description": "The system's own words, or what was seen."},
+        "seconds": {"type": "number", "minimum": 0, "description": "How long the connection took to stand or to fail."},
+    }
+    return _object(answer, "One connection between the data addresses of two nodes.")
+
+
 _SCHEMAS = {
     INIT_KWARGS_FILE: init_kwargs_schema,
     "explain.schema.json": explain_schema,
     "plan.schema.json": plan_schema,
+    "check-cluster.schema.json": cluster_schema,
 }
 
 

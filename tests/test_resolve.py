@@ -430,3 +430,46 @@ def test_password_for_the_engine() -> None:
     assert "hunter2" in str(resolution.setup_kwargs()["metadata_server"])
     assert "hunter2" in resolution.to_runtime_env()["env_vars"]["MOONCAKE_TE_META_DATA_SERVER"]
     assert "hunter2" not in repr(resolution) + str(resolution) + repr(resolution.ledger) + str(resolution.findings)
+
+
+# Two processes of one job
+
+
+def test_differences_name_both_values_and_both_origins() -> None:
+    """Two resolutions say which fields differ, with both origins, what must agree first; an equal one says nothing."""
+    driver = resolve('{"protocol": "tcp", "local_buffer_size": "2gb"}')
+    trainer = resolve(environ={**MASTER, "MOONCAKE_PROTOCOL": "rdma", "MOONCAKE_LOCAL_BUFFER_SIZE": "4gb"})
+    assert [str(item) for item in trainer.differences(driver)] == [
+        "protocol: rdma here (MOONCAKE_PROTOCOL), tcp there (--mooncake-store-init-kwargs)",
+        "local_buffer_size: 4294967296 here (MOONCAKE_LOCAL_BUFFER_SIZE), "
+        "2147483648 there (--mooncake-store-init-kwargs)",
+    ]
+    assert [item.must_agree for item in trainer.differences(driver)] == [True, False]
+    assert driver.differences(pickle.loads(pickle.dumps(driver))) == ()
+
+
+def test_what_belongs_to_a_node_is_no_difference() -> None:
+    """Address and device of a node are meant to differ."""
+    here = resolve(environ={**MASTER, "MOONCAKE_DEVICE": "mlx5_0"})
+    there = resolve(environ={**MASTER, "MOONCAKE_DEVICE": "mlx5_1", "MOONCAKE_LOCAL_HOSTNAME": "10.0.0.9"})
+    assert here.differences(there) == ()
+
+
+def test_differences_show_no_password() -> None:
+    """The text of a difference masks a password; the values of it do not."""
+    variable = "MOONCAKE_TE_META_DATA_SERVER"
+    here, there = (
+        resolve(environ={**MASTER, variable: f"http://u:{word}@10.0.0.5/metadata"}) for word in ("ab1", "cd2")
+    )
+    (difference,) = here.differences(there)
+    assert "ab1" not in f"{difference} {difference!r}"
+    assert difference.ours == "http://u:ab1@10.0.0.5/metadata"
+
+
+@given(st.sampled_from(["tcp", "rdma"]), st.sampled_from(["tcp", "rdma"]), st.sampled_from(["1gb", "2gb"]))
+def test_fingerprints_differ_where_what_must_agree_does(ours: str, theirs: str, size: str) -> None:
+    """Fingerprints are equal exactly where no field that must agree differs."""
+    here = resolve({"protocol": ours, "local_buffer_size": "1gb"})
+    there = resolve({"protocol": theirs, "local_buffer_size": size})
+    agrees = not any(item.must_agree for item in here.differences(there))
+    assert (here.fingerprint == there.fingerprint) is agrees

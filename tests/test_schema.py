@@ -23,7 +23,14 @@ from mooncake_config.provenance import Source
 from mooncake_config.report.documents import check_document, explain_document
 from mooncake_config.resolve import resolve_process
 from mooncake_config.rules import examine
-from mooncake_config.schema import explain_schema, init_kwargs_schema, schema_text, stale_schemas, write_schemas
+from mooncake_config.schema import (
+    cluster_schema,
+    explain_schema,
+    init_kwargs_schema,
+    schema_text,
+    stale_schemas,
+    write_schemas,
+)
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import Environment, FieldSpec
 from mooncake_config.topology import Role, Topology
@@ -123,9 +130,13 @@ def test_choices_carry_a_word_each() -> None:
     assert protocol["enumDescriptions"][0] == "TCP sockets. Works on any routable network."
 
 
-@pytest.mark.parametrize("text", [schema_text(), json.dumps(explain_schema())], ids=["init-kwargs", "explain"])
+@pytest.mark.parametrize(
+    "text",
+    [schema_text(), json.dumps(explain_schema()), json.dumps(cluster_schema())],
+    ids=["init-kwargs", "explain", "cluster"],
+)
 def test_flat_and_of_draft_7(text: str) -> None:
-    """Both schemas declare draft 7, are valid by it, stand inline, and use nothing newer."""
+    """The schemas declare draft 7, are valid by it, stand inline, and use nothing newer."""
     assert json.loads(text)["$schema"] == "http://json-schema.org/draft-07/schema#"
     Draft7Validator.check_schema(json.loads(text))
     for word in ("$ref", "$defs", "definitions", "2020-12", "prefixItems", "unevaluated", "dependentRequired"):
@@ -306,7 +317,12 @@ def test_committed_schemas_are_current() -> None:
 def test_write_and_stale(tmp_path: Path) -> None:
     """A missing or altered schema is stale; writing makes the directory and cures it; the text is the file's."""
     directory = tmp_path / "made" / "here"
-    names = ["mooncake-store-init-kwargs.schema.json", "explain.schema.json", "plan.schema.json"]
+    names = [
+        "mooncake-store-init-kwargs.schema.json",
+        "explain.schema.json",
+        "plan.schema.json",
+        "check-cluster.schema.json",
+    ]
     assert stale_schemas(directory) == names
     assert write_schemas(directory) == [directory / name for name in names]
     assert stale_schemas(str(directory)) == []
