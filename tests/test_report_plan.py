@@ -178,6 +178,7 @@ def test_page_of_sizes_that_fit() -> None:
     assert "\nSizes that fit:\n" in page
     assert "✗ error MC140 more-rollouts-than-fit" in page
     assert 'write global_segment_size "4.5gb".' in page
+    assert page.endswith("\n1 error. The job does not run as planned.\n")
 
 
 def test_page_over_ray() -> None:

@@ -275,13 +275,14 @@ def _place(origin: Origin) -> str:
     return "the built-in default" if origin.source is Source.DEFAULT else shown(origin.spot, 200)
 
 
-def verdict(findings: Sequence[Finding]) -> Text:
+def verdict(findings: Sequence[Finding], refusal: str = "Mooncake is not started with this.") -> Text:
+    """How many findings there are, and what follows from an error among them."""
     from rich.text import Text
 
     if not findings:
         return Text("No findings.", "bold green")
     counts = Counter(finding.severity for finding in findings)
     words = [f"{counts[s]} {s.value}{'s' if counts[s] > 1 else ''}" for s in Severity if counts[s]]
-    end = "" if is_ok(findings) else " Mooncake is not started with this."
+    end = "" if is_ok(findings) else f" {refusal}"
     colour = "bold green" if is_ok(findings) else "bold red"
     return Text(", ".join(words) + "." + end, colour)

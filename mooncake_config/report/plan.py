@@ -15,7 +15,7 @@ from mooncake_config.process import Backend, Process
 from mooncake_config.protocols import VERBS
 from mooncake_config.provenance import Source
 from mooncake_config.report.documents import Document, finding_document, is_ok
-from mooncake_config.report.pages import plain_table, print_findings
+from mooncake_config.report.pages import plain_table, print_bare_findings, verdict
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import human_size
 
@@ -128,7 +128,11 @@ def print_plan(console: Console, result: PlanResult) -> None:
         for name, words in _what_fits(plan, glyphs):
             console.print(_named(name, words))
         _print_proposal(console, plan)
-    print_findings(console, result.findings)
+    console.print()
+    print_bare_findings(console, result.findings)
+    if result.findings:
+        console.print()
+    console.print(verdict(result.findings, "The job does not run as planned."))
 
 
 def _heading(plan: Plan) -> Text:
