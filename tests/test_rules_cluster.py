@@ -15,7 +15,7 @@ from machines import codes
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.host import Host
 from mooncake_config.installation import Distribution, Installed
-from mooncake_config.members import PACKAGE, Cluster, Member, Missing, few_names, grouped
+from mooncake_config.members import PACKAGE, Cluster, Member, Missing
 from mooncake_config.node import Node
 from mooncake_config.probe import Probes
 from mooncake_config.process import Backend, Process
@@ -193,7 +193,8 @@ def test_driver_variable_shows_the_runtime_environment() -> None:
 def test_driver_variable_that_some_nodes_have() -> None:
     """The nodes that lack the variable are named; one with a variable of its own is the disagreement's."""
     other = GOOD.replace("tcp", "efa")
-    finding = found("MC411", f"job {GOOD}", f"10.0.0.5 {GOOD}", f"10.0.0.6 {other}", f"10.0.0.7 {GOOD.split(maxsplit=1)[0]}")
+    lines = (f"job {GOOD}", f"10.0.0.5 {GOOD}", f"10.0.0.6 {other}", "10.0.0.7 MOONCAKE_MASTER=10.0.0.5:50051")
+    finding = found("MC411", *lines)
     assert finding.nodes == ("10.0.0.7",)
     assert "does not reach 10.0.0.7, where the default rdma holds" in finding.message
 
@@ -303,29 +304,3 @@ def test_order_of_nodes_does_not_matter(words: list[str]) -> None:
     assert [(item.code, item.severity, item.fields) for item in there] == [
         (item.code, item.severity, item.fields) for item in back
     ]
-
-
-@given(st.lists(st.integers(0, 5), max_size=30))
-def test_groups_hold_every_member_once(keys: list[int]) -> None:
-    """Grouping loses and doubles no member, and the largest group comes first."""
-    members = [Member(str(place), str(key)) for place, key in enumerate(keys)]
-    groups = grouped(members, lambda one: one.address)
-    assert sorted(one.name for some in groups.values() for one in some) == sorted(one.name for one in members)
-    sizes = [len(some) for some in groups.values()]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("names", "total", "words"),
-    [
-        (["a"], 1, "a"),
-        (["a", "b"], 3, "a and b"),
-        (["a", "b", "c"], 4, "a, b and c"),
-        (["a", "b", "c", "d", "e"], 9, "a, b, c and 2 more"),
-        (["a", "b"], 2, "all 2 nodes"),
-        ([], 2, "no node"),
-    ],
-)
-def test_few_names(names: list[str], total: int, words: str) -> None:
-    """Names of nodes in few words."""
-    assert few_names(names, total) == words
