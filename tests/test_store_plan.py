@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mooncake_config.host import Host
-from mooncake_config.plan import Load
+from mooncake_config.plan import Load, Sizes
 from mooncake_config.resolve import resolve_store_config
 from mooncake_config.sizing import plan_process
 from mooncake_config.store import open_object_store
@@ -20,13 +20,18 @@ from mooncake_config.topology import Topology
 
 pytestmark = pytest.mark.mooncake
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 
 
-def rollout(number: int) -> dict[str, Any]:
-    """Eight samples of 1 MiB: int32 tokens in two fields."""
-    tokens = np.full(MIB // 8, number, np.int32)
+def rollout(number: int, size: int = 8 * MIB) -> dict[str, Any]:
+    """Eight samples of two fields, so many bytes of int32 in all."""
+    tokens = np.full(size // 64, number, np.int32)
     return {"tokens": [tokens] * 8, "loss_masks": [np.ones_like(tokens)] * 8}
+
+
+def bytes_of(value: dict[str, Any]) -> int:
+    """Bytes of all arrays of a rollout."""
+    return sum(int(array.nbytes) for field in value.values() for array in field)
 
 
 def put_until_full(store: MooncakeObjectStore, limit: int) -> Iterator[MooncakeRef]:
@@ -51,7 +56,7 @@ def test_planned_rollouts_fit_a_real_store() -> None:
         }
         shape = Topology(num_nodes=1, local_rank=0, processes_per_node=1)
         resolution = resolve_store_config(kwargs, topology=shape, environ={})
-        size = sum(array.nbytes for field in rollout(0).values() for array in field)
+        size = bytes_of(rollout(0))
         fit = plan_process(resolution.process, Load(size), Host("/copy")).plan.rollouts_that_fit
         assert (size, fit) == (8 * MIB, 14)
         with open_object_store("mooncake", resolution) as store:
@@ -62,4 +67,28 @@ def test_planned_rollouts_fit_a_real_store() -> None:
             beyond = list(put_until_full(store, 128 // 8))
             assert len(refs + beyond) <= 128 // 8
             for ref in refs + beyond:
+                store.remove(ref)
+
+
+def test_proposed_sizes_hold_in_a_real_store() -> None:
+    """Sizes that a plan proposes for a small node, buffers of two chunks, carry what it was asked for."""
+    load = Load(160 * MIB, 2)
+    kwargs = {"local_hostname": "127.0.0.1", "protocol": "tcp"}
+    shape = Topology(num_nodes=1, local_rank=0, processes_per_node=1)
+    with start_mooncake_master() as master:
+        kwargs["master_server_address"] = master.address
+        planned = plan_process(
+            resolve_store_config(kwargs, topology=shape, environ={}).process, load, Host("/copy", memory_total=GIB)
+        )
+        assert planned.plan.proposal == Sizes(segment=384 * MIB, buffer=128 * MIB)
+        sizes = {"global_segment_size": "384mb", "local_buffer_size": "128mb"}
+        resolution = resolve_store_config({**kwargs, **sizes}, topology=shape, environ={})
+        with open_object_store("mooncake", resolution) as store:
+            sent = [rollout(number, 160 * MIB) for number in (1, 2)]
+            assert [bytes_of(value) for value in sent] == [load.rollout_bytes] * 2
+            refs = [store.put(value) for value in sent]
+            for number, ref in enumerate(refs, 1):
+                with store.get(ref) as got:
+                    assert bytes_of(got) == load.rollout_bytes
+                    assert all((array == number).all() for array in got["tokens"])
                 store.remove(ref)
