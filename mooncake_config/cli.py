@@ -246,8 +246,8 @@ def _add_plan(commands: Commands) -> None:
         "[OPTIONS] [-- LAUNCH LINE]",
         (
             "Two nodes, of which one trains with eight processes:",
-            "mooncake-config plan --num-nodes 2 --trainer-nodes 1 --processes-per-node 8 \\\n"
-            "        --rollout-bytes 1gb --in-flight 2",
+            "mooncake-config plan --num-nodes 2 --trainer-nodes 1 \\\n"
+            "        --processes-per-node 8 --rollout-bytes 1gb --in-flight 2",
         ),
     )
     add_job_options(parser)
@@ -269,7 +269,7 @@ def _add_schema(commands: Commands) -> None:
         "schema",
         _schema,
         "print the JSON Schema of the init kwargs",
-        "[--write | --check] [--directory DIR]",
+        "[OPTIONS]",
         ("For an editor that completes and checks the file:", "mooncake-config schema > store.schema.json"),
     )
     output = parser.add_argument_group("output")
@@ -288,7 +288,7 @@ def _add_rule(commands: Commands) -> None:
         "rule",
         _rule,
         "print the page of a rule, or the list of all rules",
-        "[RULE] [--format FORMAT]",
+        "[RULE] [OPTIONS]",
         ("What a code means, and what to do:", "mooncake-config rule MC101"),
         ("The same page by its name:", "mooncake-config rule loopback-in-multi-node"),
         ("All rules:", "mooncake-config rule"),
@@ -312,7 +312,7 @@ def _add_demo(commands: Commands) -> None:
 
 
 def _install(shell: str, path: str) -> str:
-    return f"mooncake-config completion {shell} |\n        install -D -m 644 /dev/stdin {path}"
+    return f"mooncake-config completion {shell} |\n        install -D -m 644 /dev/stdin \\\n        {path}"
 
 
 def _add_completion(commands: Commands) -> None:

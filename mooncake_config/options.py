@@ -61,12 +61,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
 def add_load_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``plan`` that say what the Store shall hold; :func:`load_of` reads them."""
     load = parser.add_argument_group("rollouts")
-    load.add_argument(
-        "--rollout-bytes", type=_size, metavar="SIZE", help="size of one rollout, such as 256mb (default: unknown)"
-    )
-    load.add_argument(
-        "--in-flight", type=_count, metavar="K", help="rollouts that are in the Store at once (default: 1)"
-    )
+    load.add_argument("--rollout-bytes", type=_size, metavar="SIZE", help="size of one rollout, such as 256mb")
+    load.add_argument("--in-flight", type=_count, metavar="K", help="rollouts in the Store at once (default: 1)")
 
 
 def load_of(options: argparse.Namespace) -> Load:

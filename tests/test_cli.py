@@ -573,7 +573,7 @@ def test_check_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypa
     page = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
     assert "host          gpu-7\nmemory        64 GiB, 32 GiB available\ncgroup limit  unlimited\n" in page
     assert "memlock       8 MiB\nRDMA devices  none\n" in page
-    assert "127.0.0.1:1\n                          refuses connections (Connection refused), after 0." in page
+    assert "127.0.0.1:1\n                          refuses connections (Connection refused), 0." in page
     assert "MC302 master-unreachable" in page
 
 

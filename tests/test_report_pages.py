@@ -186,6 +186,19 @@ def test_rule_page_is_set_anew() -> None:
     )
 
 
+def test_example_of_a_rule_goes_on() -> None:
+    """An example that is wider than the terminal goes on in the next line, as a shell takes it."""
+    rule = find_rule("MC101")
+    assert rule
+    console = Console(file=io.StringIO(), width=70, highlight=False)
+    print_rule_page(console, rule)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().endswith(
+        "Silent:\n    MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 mooncake-config explain \\\n"
+        "        --num-nodes 1 --node-ip 10.0.0.7\n"
+    )
+
+
 def test_place_of_a_default(capsys: pytest.CaptureFixture[str]) -> None:
     """A finding about a default says so in words, since there is no place to edit."""
     finding = Finding("MC213", "no-rdma-device", Severity.WARNING, (), Origin(Source.DEFAULT, "default"), "a.", "b.")

@@ -156,10 +156,11 @@ def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 120, 300])
 def test_help_fits_its_width(columns: int) -> None:
-    """No line of a help but those of its examples is wider than the terminal, nor than can be read with ease."""
-    for command in ((), ("explain",), ("check",)):
-        lines = help_of(*command, columns=columns).partition("examples:")[0].splitlines()
-        assert max(map(len, lines)) <= min(columns, 100)
+    """No line is wider than the terminal, nor than can be read with ease; examples are made for 80 columns."""
+    for command in ((), *((name,) for name in COMMANDS)):
+        text, _, examples = help_of(*command, columns=columns).partition("examples:")
+        assert max(map(len, text.splitlines())) <= min(columns, 100)
+        assert max(map(len, examples.splitlines())) <= 80
 
 
 def test_help_is_coloured_on_demand() -> None:

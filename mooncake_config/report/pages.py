@@ -53,7 +53,8 @@ def print_rule_page(console: Console, rule: Rule[object]) -> None:
         head.append(", cannot be ignored")
     console.print(head)
     console.print()
-    text = Text(_EXAMPLE.sub(r"\1mooncake-config ", _reflowed(rule.page)))
+    lines = _EXAMPLE.sub(r"\1mooncake-config ", _reflowed(rule.page)).splitlines()
+    text = Text("\n".join(_continued(line, console.width) for line in lines))
     text.highlight_regex(_LABELS, "bold")
     console.print(text)
 
@@ -68,6 +69,17 @@ _LABELS = r"(?m)^(?:Why|Fix|Fires|Silent|Example):"
 def _reflowed(page: str) -> str:
     """The page with each paragraph on one line, so that the terminal's width decides where lines end."""
     return re.sub(r"(?<=[^\n:])\n(?=[^\s])(?!(?:Fires|Silent|Example):)", " ", page)
+
+
+def _continued(line: str, width: int) -> str:
+    """An example on as many lines as a shell needs backslashes for; any other line as it is."""
+    at = line.rfind(" --", 0, width - 2)
+    if not line.startswith("    ") or len(line) <= width or at <= len(_CONTINUED):
+        return line
+    return f"{line[:at]} \\\n{_continued(_CONTINUED + line[at + 1 :], width)}"
+
+
+_CONTINUED = " " * 8
 
 
 def print_explanation(
@@ -107,10 +119,10 @@ def print_check(console: Console, result: CheckResult) -> None:
         facts.add_row(Text(name), Text(fact))
     console.print(facts)
     console.print()
-    table = plain_table("asked", "answer")
+    table = plain_table("asked", "target, answer, time")
     for probe in result.probe_facts:
         answer = (f"\n{shown(probe['answer'], 200)}", "bold")
-        after = (f", after {probe['seconds']:.2f} s", "dim")
+        after = (f", {probe['seconds']:.2f} s", "dim")
         table.add_row(Text(shown(probe["what"])), Text.assemble(shown(probe["target"], 200), answer, after))
     console.print(table)
     print_findings(console, result.findings)
