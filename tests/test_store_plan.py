@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,6 +69,20 @@ def test_planned_rollouts_fit_a_real_store() -> None:
             assert len(refs + beyond) <= 128 // 8
             for ref in refs + beyond:
                 store.remove(ref)
+
+
+def test_log_tells_the_size_of_a_rollout(caplog: pytest.LogCaptureFixture) -> None:
+    """What a closed store logs of its puts is the size of the arrays, and less than a thousandth beside them."""
+    kwargs = {"local_hostname": "127.0.0.1", "protocol": "tcp", "local_buffer_size": "64mb"}
+    with start_mooncake_master() as master, caplog.at_level("INFO", "mooncake_config"):
+        kwargs |= {"master_server_address": master.address, "global_segment_size": "64mb"}
+        shape = Topology(num_nodes=1, local_rank=0, processes_per_node=1)
+        with open_object_store("mooncake", resolve_store_config(kwargs, topology=shape, environ={})) as store:
+            for ref in [store.put(rollout(number)) for number in range(3)]:
+                store.remove(ref)
+    (told,) = (json.loads(record.getMessage()) for record in caplog.records if "store closed" in record.getMessage())
+    size = told["bytes"]["put"] / told["operations"]["put"]
+    assert bytes_of(rollout(0)) <= size < bytes_of(rollout(0)) * 1.001
 
 
 def test_proposed_sizes_hold_in_a_real_store() -> None:
