@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import shlex
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -457,6 +462,54 @@ def test_colour_on_demand() -> None:
     """FORCE_COLOR colours a piped answer, and NO_COLOR takes the colours away again."""
     assert "\x1b[" in run("explain", *NODE, FORCE_COLOR="1").stdout
     assert "\x1b[3" not in run("explain", *NODE, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def on_terminal(words: Sequence[str], variables: Mapping[str, str], columns: int = 80) -> str:
+    """What the command shows on a terminal of its own, as wide as said and as the variables describe it."""
+    end, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "mooncake_config", *words]
+    shown = b""
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env={**kept, **variables}
+    ) as asked:
+        os.close(terminal)
+        with contextlib.suppress(OSError):  # the other end closes when the command ends
+            while part := os.read(end, 65536):
+                shown += part
+    os.close(end)
+    assert asked.returncode == 1
+    return shown.decode().replace("\r\n", "\n")
+
+
+RED = "\x1b[1;31m"
+
+
+@pytest.mark.parametrize(
+    ("variables", "red", "bold"),
+    [
+        ({"TERM": "xterm-256color"}, True, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, False, True),
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "unknown"}, False, False),
+    ],
+)
+def test_colours_of_a_terminal(variables: dict[str, str], red: bool, bold: bool) -> None:
+    """A terminal gets colours; NO_COLOR leaves bold type, and a terminal that can nothing gets plain text."""
+    shown = on_terminal(("explain", *NODE), variables)
+    assert (RED in shown, "\x1b[1m" in shown) == (red, bold)
+    assert "MC100" in shown
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_page_is_as_wide_as_the_terminal(columns: int) -> None:
+    """The page fits the terminal's own width, and lines of text fill it."""
+    shown = on_terminal(("explain", *NODE), {"TERM": "xterm", "NO_COLOR": "1"}, columns)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    widths = [len(line.rstrip()) for line in plain.splitlines()]
+    assert columns - 20 < max(widths) <= columns
+    assert ("value, and where it was set" in plain) is (columns == 60)
 
 
 def test_ascii_terminal() -> None:
