@@ -102,11 +102,11 @@ clean: ## remove the environments and all that tools left
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The build backends, ours and that of OmegaConf's parser, come first and from the same pins: no install then needs an
-# environment of its own.
+# environment of its own. So does pip: what an old Python brings cannot install for a new one.
 $(READY): pyproject.toml constraints.txt Makefile
 	@echo "setup: .venv with $$($(PYTHON) --version) and the extras $(EXTRAS)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python $(PIP) -c constraints.txt hatchling setuptools
+	@$(BIN)/python $(PIP) -c constraints.txt hatchling pip setuptools
 	@$(BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
 
