@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import check, cold_start, data_path, diagnosis, resolution
+from benchmarks import check, cluster, cold_start, data_path, diagnosis, resolution
 
 BENCHMARKS = {
     "resolution": resolution.main,
     "cold_start": cold_start.main,
     "check": check.main,
+    "cluster": cluster.main,
     "diagnosis": diagnosis.main,
     "data_path": data_path.main,
 }

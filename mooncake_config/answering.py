@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -46,11 +47,18 @@ def installed_revision(name: str) -> str | None:
     """Version of a distribution, with the commit where it was installed from one; None where it is not installed."""
     try:
         found = metadata.distribution(name)
-        version, told = found.version, json.loads(found.read_text("direct_url.json") or "{}")
+        told = json.loads(found.read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, OSError, ValueError):
         return version_of(name)
-    commit = told.get("vcs_info", {}).get("commit_id") or _checked_out(str(told.get("url", "")))
-    return f"{version}@{commit[:12]}" if commit else version
+    commit = _commit(told) if isinstance(told, dict) else ""
+    return f"{found.version}@{commit[:12]}" if re.fullmatch("[0-9a-f]{7,64}", commit) else found.version
+
+
+def _commit(told: Mapping[str, object]) -> str:
+    """What direct_url.json names (PEP 610), or what the checkout stands at that it points to; empty for neither."""
+    repository = told.get("vcs_info")
+    named = repository.get("commit_id") if isinstance(repository, dict) else None
+    return str(named) if named else _checked_out(str(told.get("url"))) or ""
 
 
 def _checked_out(url: str) -> str | None:
