@@ -40,7 +40,7 @@ from mooncake_config.rules import examine, find_rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 from mooncake_config.survey_options import add_cluster_options, refuse_mixed_survey
-from mooncake_config.usage import Parser, ShowVersion, nearest, readable_width, with_nearest
+from mooncake_config.usage import Parser, ShowVersion, nearest_or_part, readable_width, with_nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +124,7 @@ def _unknown_words(unknown: Sequence[str], flags: Collection[str], init_kwargs: 
 
 
 def _nearest_flag(name: str, flags: Collection[str]) -> str | None:
-    return nearest(name, flags) if name.startswith("--") else None
+    return nearest_or_part(name, flags) if name.startswith("--") else None
 
 
 def _give_up_writing(error: OSError) -> None:

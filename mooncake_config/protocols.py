@@ -106,3 +106,19 @@ def devices_of(device_name: str) -> tuple[str, ...]:
 def is_device_name(name: str) -> bool:
     """Whether a text may be the name of an RDMA device."""
     return re.fullmatch(_DEVICE, name) is not None
+
+
+_OTHER_KINDS = (
+    (
+        "a word for a choice that Mooncake does not know",
+        r"auto|any|all|default|detect|\*|auto[-_ ]?(?:discover(?:y|ed)?|detect)",
+    ),
+    ("a character device, which is numbered otherwise than the RDMA device", r"(?:uverbs|umad|issm)[0-9]+|rdma_cm"),
+    ("an IP address", r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"),
+    ("an accelerator", r"(?:cuda|gpu|npu|rocm|xpu|nvidia)[0-9]*"),
+)
+
+
+def other_kind(name: str) -> str | None:
+    """What a word is that has the form of a device's name, and is none; None of what may be one."""
+    return next((kind for kind, form in _OTHER_KINDS if re.fullmatch(form, name, re.IGNORECASE)), None)

@@ -11,6 +11,7 @@ from textwrap import fill, wrap
 from typing import IO, Any, NoReturn
 
 from mooncake_config.display import shown
+from mooncake_config.protocols import nearest
 
 LEAST_WIDTH = 40
 """Columns below which no page can be read. COLUMNS=0 stands for an unknown width in many containers."""
@@ -37,21 +38,16 @@ _STYLES = {
 """What stands out in a help and in a refusal, where colours do."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant by another; None where none is near."""
-    from difflib import get_close_matches  # only a mistake needs it
-
-    spelt = {name.lower(): name for name in known}
-    meant = word.lower().replace("_", "-")
-    close = get_close_matches(meant, spelt, n=1, cutoff=0.7)
-    if not close and len(meant) > 3:
-        close = [name for name in spelt if meant in name]  # the part that was remembered
-    return spelt[close[0]] if close else None
+def nearest_or_part(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant by another, or of which the other is a part; None where there is none."""
+    names = list(known)
+    part = word.lower().replace("_", "-")
+    return nearest(word, names) or next((name for name in names if len(part) > 3 and part in name), None)
 
 
 def with_nearest(message: str, word: str, known: Iterable[str]) -> str:
     """The message, and a question behind it where a known word is near."""
-    meant = nearest(word, known)
+    meant = nearest_or_part(word, known)
     return f"{message}; did you mean {meant}?" if meant else message
 
 

@@ -340,14 +340,17 @@ def test_way_out_of_an_address_that_ray_says() -> None:
         ("eth9", TWO_DEVICES, ["MC210"]),
         ("eth0", Host("/"), ["MC056"]),
         ("eth0,mlx5_0", TWO_DEVICES, ["MC211"]),
+        ("eth0,eth0", TWO_DEVICES, ["MC211"]),
+        ("cuda0", TWO_DEVICES, ["MC057"]),
+        ("auto,mlx5_9", TWO_DEVICES, ["MC057", "MC210"]),
         ("mlx5_0", TWO_DEVICES, []),
     ],
 )
 @pytest.mark.parametrize("ignored", [(), ("MC210", "MC211")])
-def test_interface_is_told_once(devices: str, host: Host, said: list[str], ignored: tuple[str, ...]) -> None:
-    """Where the machine was asked what a device is, nothing is said about its name alone as well."""
+def test_device_is_told_once(devices: str, host: Host, said: list[str], ignored: tuple[str, ...]) -> None:
+    """A device that is none is told of once: as the word that it is, else as the machine says, else by its name."""
     codes = [item.code for item in examine_node(named(devices, host), ignored)]
-    about = [code for code in codes if code in ("MC056", "MC210", "MC211")]
+    about = [code for code in codes if code in ("MC056", "MC057", "MC210", "MC211")]
     assert about == [code for code in said if code not in ignored]
 
 

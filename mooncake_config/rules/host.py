@@ -11,7 +11,7 @@ from mooncake_config.findings import Severity
 from mooncake_config.host import Port, RdmaDevice
 from mooncake_config.node import Node
 from mooncake_config.plan import buffer_beside, room_in, rounded_down, written_size
-from mooncake_config.protocols import nearest
+from mooncake_config.protocols import nearest, other_kind
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import human_size
 
@@ -163,7 +163,7 @@ def missing_rdma_device(node: Node) -> Iterator[Problem]:
     devices = node.host.rdma_devices
     if not node.uses_verbs or devices is None:
         return
-    for name in node.named_devices:
+    for name in _looked_for(node):
         if (
             node.host.device(name) is None
             and name.isascii()
@@ -171,6 +171,11 @@ def missing_rdma_device(node: Node) -> Iterator[Problem]:
             and not _is_interface(node, name)
         ):
             yield _missing_device(name, tuple(device.name for device in devices))
+
+
+def _looked_for(node: Node) -> list[str]:
+    """The devices that are looked for here, each once; what is none by its name alone was told without the machine."""
+    return [name for name in dict.fromkeys(node.named_devices) if other_kind(name) is None]
 
 
 def _missing_device(name: str, known: tuple[str, ...]) -> Problem:
@@ -206,7 +211,7 @@ def interface_as_device(node: Node) -> Iterator[Problem]:
     """
     if not node.uses_verbs:
         return
-    for name in node.named_devices:
+    for name in _looked_for(node):
         if node.host.device(name) is None and not _is_spelt_otherwise(name) and _is_interface(node, name):
             behind = ", ".join(device.name for device in node.devices_behind(name))
             message = f"{shown(name)} is a network interface, not an RDMA device"

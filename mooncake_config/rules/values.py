@@ -10,7 +10,7 @@ from mooncake_config.damage import NOTHING
 from mooncake_config.display import masked, shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Process
-from mooncake_config.protocols import AUTO_DISCOVERY, devices_of, is_device_name
+from mooncake_config.protocols import AUTO_DISCOVERY, devices_of, is_device_name, other_kind
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import ADDRESS_SPACE, BUFFER_RANGE, LARGEST, SEGMENT_FLOOR, exact_size, format_size
 
@@ -137,23 +137,7 @@ def device_is_no_device_name(process: Process) -> Iterator[Problem]:
 def _device_meant(word: str) -> str | None:
     """The device that a word names beside a port or as a directory; None where that cannot be known."""
     found = re.fullmatch(r"(?:/sys/class/infiniband/)?(?P<name>[A-Za-z0-9_.-]+)(?:[:/][0-9]+|/ports(?:/.*)?|/)?", word)
-    return found["name"] if found and _other_kind(found["name"]) is None else None
-
-
-_OTHER_KINDS = (
-    (
-        "a word for a choice that Mooncake does not know",
-        r"auto|any|all|default|detect|\*|auto[-_ ]?(?:discover(?:y|ed)?|detect)",
-    ),
-    ("a character device, which is numbered otherwise than the RDMA device", r"(?:uverbs|umad|issm)[0-9]+|rdma_cm"),
-    ("an IP address", r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"),
-    ("an accelerator", r"(?:cuda|gpu|npu|rocm|xpu|nvidia)[0-9]*"),
-)
-
-
-def _other_kind(name: str) -> str | None:
-    """What a word is that has the form of a device's name, and is none; None of what may be one."""
-    return next((kind for kind, form in _OTHER_KINDS if re.fullmatch(form, name, re.IGNORECASE)), None)
+    return found["name"] if found and other_kind(found["name"]) is None else None
 
 
 @rule("MC057", Severity.ERROR, about="device_text")
@@ -174,7 +158,7 @@ def device_of_another_kind(process: Process) -> Iterator[Problem]:
     """
     weight = Severity.WARNING if process.text("protocol") == "tcp" else None
     for name in dict.fromkeys(devices_of(masked(process.device_text))):
-        kind = "a word that counts only where it stands alone" if name == AUTO_DISCOVERY else _other_kind(name)
+        kind = "a word that counts only where it stands alone" if name == AUTO_DISCOVERY else other_kind(name)
         if kind:
             fix = f"write names as `ibv_devices` prints them; left out, or {AUTO_DISCOVERY}, Mooncake picks."
             yield Problem(("device_name",), f"{shown(name)} is {kind}, not the name of an RDMA device.", fix, weight)
