@@ -2,8 +2,8 @@
 
 The blocks of a page run in order, in one directory that is empty at first, as a reader types them:
 
-- ``console``: each ``$ command`` (lines that end in a backslash go on) runs in the page's one bash, with a bare
-  environment and 80 columns; what follows it is replaced by what it prints.
+- ``console``: each ``$ command`` (it goes on behind a backslash and inside of quotes) runs in the page's one bash, with
+  a bare environment and 80 columns; what follows it is replaced by what it prints.
 - ``bash``: a piece of script for the same bash, which must succeed; what it prints is not shown.
 - ``python``: runs in the page's one Python; what it prints replaces the ``text`` block behind it.
 - a block with ``title="NAME"`` is a file: it is written into the directory, and run by none.
@@ -25,6 +25,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -48,7 +49,6 @@ _PIECE = re.compile(
     r"(?P<body>.*?)^(?P=indent)(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-_COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*\n", re.MULTILINE)
 _TITLE = re.compile(r'title="([^"]+)"')
 _SHOWN_ONLY = frozenset({"json", "yaml", "toml"})
 
@@ -99,7 +99,17 @@ class Block:
     @property
     def commands(self) -> list[str]:
         """The commands of a console block, each with its ``$``."""
-        return _COMMAND.findall(self.body)
+        found: list[str] = []
+        goes_on = False
+        for line in self.body.splitlines(keepends=True):
+            if goes_on:
+                found[-1] += line
+            elif line.startswith("$ "):
+                found.append(line)
+            else:
+                continue
+            goes_on = _goes_on(found[-1])
+        return found
 
     @property
     def script(self) -> str:
@@ -107,6 +117,15 @@ class Block:
         if self.language != "console":
             return self.body
         return "".join(command.removeprefix("$ ") for command in self.commands)
+
+
+def _goes_on(command: str) -> bool:
+    """Whether a shell would wait for another line: behind a backslash, or inside of a quotation."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return True
+    return command.endswith("\\\n")
 
 
 def blocks(page: str) -> list[Block]:

@@ -30,6 +30,7 @@ def block(part: str) -> str:
         (["console|$ echo a\nold\n"], ["console|$ echo a\na\n"]),
         (["console|$ echo a\n$ echo b\n"], ["console|$ echo a\na\n\n$ echo b\nb\n"]),
         (["console|$ true\n$ echo b  \\\n  c\n"], ["console|$ true\n$ echo b  \\\n  c\nb c\n"]),
+        (["console|$ echo 'a\n  b'\nold\n"], ["console|$ echo 'a\n  b'\na\n  b\n"]),
         (["console|$ x=1\n", "words", "console|$ echo $x\n"], ["console|$ x=1\n", "words", "console|$ echo $x\n1\n"]),
         (["console|$ cat; echo end\n"], ["console|$ cat; echo end\nend\n"]),
         (["bash|x=1\n", "console|$ echo $x\n"], ["bash|x=1\n", "console|$ echo $x\n1\n"]),
