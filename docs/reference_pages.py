@@ -272,7 +272,8 @@ def _room_row(name: str, lead: str) -> str | None:
         return None
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
     about = re.split(r"(?<=[.;])\s", " ".join(docstring.replace("``", "").split()), maxsplit=1)[0].rstrip(".;")
-    return f"{lead.strip():<2}{name:<16}{textwrap.shorten(about, 92, placeholder=' …')}\n"
+    about = re.sub(rf"^{name}: ", "", about, flags=re.IGNORECASE)  # some begin with their own name
+    return f"{lead.strip():<2}{name:<15} {textwrap.shorten(about, 70, placeholder=' …')}\n"
 
 
 def foreign_keys() -> str:

@@ -40,6 +40,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return f"{linked}\n\n{_abbreviations()}"
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page without the second colon that docstrings have before an example."""
+    return html.replace("::</p>", ":</p>")
+
+
 def _in_site(target: str, source: str) -> str:
     """A relative link as it must be in the site, where the pages of the top stand beside those of docs/."""
     folder = "" if source in ROOT_PAGES else posixpath.join("docs", posixpath.dirname(source))
