@@ -75,6 +75,22 @@ def headline(text: str) -> None:
     tell(f"\n{text}\n{'─' * len(text)}")
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a job printed: with how many updates each rollout was made, the losses, and the digest of it all."""
+
+    made_with: list[int]
+    losses: list[float]
+    digest: str
+
+
+def outcome(printed: str) -> Outcome:
+    """Reads the output of the example."""
+    rollouts = re.findall(r"^rollout \d+: made with weights (\d+), 128 samples, loss ([\d.]+)$", printed, re.MULTILINE)
+    (digest,) = re.findall(r"^digest ([0-9a-f]{64})$", printed, re.MULTILINE)
+    return Outcome([int(made) for made, _ in rollouts], [float(loss) for _, loss in rollouts], digest)
+
+
 @dataclass
 class Shell:
     """A shell on a host: what one script exports the next one has."""
@@ -95,7 +111,8 @@ class Shell:
         status, printed = self.ask(script)
         for line in printed.splitlines():
             tell(f"    {line}")
-        tell(f"    ({time.monotonic() - began:.1f} s{f', status {status}' if status else ''})\n")
+        seconds = time.monotonic() - began
+        tell(f"    ({seconds:.1f} s{f', status {status}' if status else ''})\n" if status or seconds > 0.5 else "")
         return status, printed
 
     def ask(self, script: str) -> tuple[int, str]:

@@ -12,12 +12,13 @@ COMMAND = "make two-node PAGE=write"
 
 _UNSTABLE = (
     (re.compile(r"(?:<1|\d+) ms(?: to \d+ ms)?"), "… ms"),
+    (re.compile(r"(10\.77\.0\.\d):1[5-7]\d{3}\b"), r"\1:…"),
     (re.compile(r"^(memory +)[\d.]+ .iB", re.MULTILINE), r"\1… GiB"),
     (re.compile(r"^(Python|Ray|mooncake-config|Mooncake)( +)[\d.]+\w*", re.MULTILINE), r"\1\2…"),
     (re.compile(r"─+"), "─"),
     (re.compile(r"\s+"), " "),
 )
-"""What differs between machines and runs, and what stands for it in a comparison: times, memory, versions, columns."""
+"""What differs between machines and runs, and what a comparison takes for it: times, ports, memory, versions."""
 
 
 def shown(name: str) -> str:

@@ -34,6 +34,8 @@ from mooncake_config import (
 )
 
 Floats = npt.NDArray[np.float64]
+Node = dict[str, Any]
+"""A node of the cluster, as Ray describes it."""
 Row = dict[str, Any]
 """What is known of one sample."""
 Rollout = dict[str, Any]
@@ -117,7 +119,8 @@ def open_store(args: argparse.Namespace, role: Role, shape: Topology, driver: Re
     """The object store of an actor, if it is the one that the driver means."""
     mine = resolve(args, role, shape)
     if mine and driver and mine.fingerprint != driver.fingerprint:
-        raise RuntimeError(f"this node would use another Store: {mine.settings}; the driver has {driver.settings}")
+        apart = "; ".join(str(item) for item in mine.differences(driver) if item.must_agree)
+        raise RuntimeError(f"this node would use another Store than the driver. {apart}")
     return open_object_store(args.object_store_backend, mine, native_log="quiet")
 
 
@@ -202,8 +205,8 @@ def initial_weights() -> Floats:
 # --- The job ---
 
 
-def node_shares(training_nodes: int) -> tuple[list[str], list[str]]:
-    """The Ray nodes that train, and those that make rollouts: the others, the head first; the same where none is left.
+def node_shares(training_nodes: int) -> tuple[list[Node], list[Node]]:
+    """The nodes that make rollouts, the head first, and those that train; on one machine it is the same one.
 
     Raises:
         SystemExit: the cluster has too few nodes.
@@ -211,19 +214,24 @@ def node_shares(training_nodes: int) -> tuple[list[str], list[str]]:
     alive = [node for node in ray.nodes() if node["Alive"]]
     alive.sort(key=lambda node: ("node:__internal_head__" not in node["Resources"], node["NodeManagerAddress"]))
     if len(alive) < training_nodes:
-        raise SystemExit(f"--actor-num-nodes is {training_nodes}, and the cluster has {len(alive)} nodes")
-    ids = [str(node["NodeID"]) for node in alive]
-    return ids[-training_nodes:], ids[:-training_nodes] or ids
+        raise SystemExit(f"--actor-num-nodes is {training_nodes}, and the nodes of the cluster are {len(alive)}")
+    return alive[:-training_nodes] or alive, alive[-training_nodes:]
 
 
-def on(node: str) -> NodeAffinitySchedulingStrategy:
-    """Runs an actor on this node."""
-    return NodeAffinitySchedulingStrategy(node, soft=False)
+def addresses(nodes: Sequence[Node]) -> str:
+    """Where these nodes are."""
+    return ", ".join(node["NodeManagerAddress"] for node in nodes)
+
+
+def on(node: Node) -> NodeAffinitySchedulingStrategy:
+    """Runs an actor on this node and on no other."""
+    return NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
 
 
 def start_actors(args: argparse.Namespace) -> tuple[Any, list[Any]]:
     """The rollout manager and the training actors, each with its store open."""
-    training, others = node_shares(args.actor_num_nodes)
+    making, training = node_shares(args.actor_num_nodes)
+    print(f"rollouts on {addresses(making)}, training on {addresses(training)}")
     shape = Topology(trainer_nodes=args.actor_num_nodes, processes_per_node=args.actors_per_node)
     driver = resolve(args, Role.DRIVER, shape)
     trainers = [
@@ -232,10 +240,10 @@ def start_actors(args: argparse.Namespace) -> tuple[Any, list[Any]]:
         for rank in range(args.actors_per_node)
     ]
     workers = [
-        RolloutWorker.options(scheduling_strategy=on(others[n % len(others)])).remote(args)
+        RolloutWorker.options(scheduling_strategy=on(making[n % len(making)])).remote(args)
         for n in range(args.rollout_workers)
     ]
-    where = on(others[0]) if args.pin_rollout_manager_to_head else "DEFAULT"
+    where = on(making[0]) if args.pin_rollout_manager_to_head else "DEFAULT"
     manager = RolloutManager.options(scheduling_strategy=where).remote(args, shape, driver, workers)
     # Before the first segment is there, the Store has no room for a rollout.
     ray.get([actor.__ray_ready__.remote() for actor in (*trainers, manager)])
