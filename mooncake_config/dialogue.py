@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TypeVar
 from urllib.parse import unquote
 
-from mooncake_config.addresses import Endpoint, split_endpoint
+from mooncake_config.addresses import Endpoint, ip_of, split_endpoint
 from mooncake_config.display import masked, shown
 
 ENDPOINT_SECONDS = 3.2
@@ -162,7 +162,12 @@ def _answered(answer: Answer, converse: Callable[[socket.socket], Said]) -> Answ
 
 
 def _resolve(host: str) -> tuple[tuple[str, ...], Outcome, str]:
-    """The addresses of a host, at most four. ``getaddrinfo`` knows no limit, so a thread waits for it."""
+    """The addresses of a host, at most four. ``getaddrinfo`` knows no limit, so a thread waits for it.
+
+    An address needs none, so that it can be asked while the interpreter ends, when threads cannot be started any more.
+    """
+    if ip_of(host) is not None:
+        return _look_up(host)
     found = at_once([lambda: _look_up(host)], NAME_SECONDS)[0]
     return found or ((), Outcome.NAME_TIMED_OUT, f"no answer from the name server within {NAME_SECONDS:g} s")
 

@@ -195,6 +195,7 @@ def test_without_mooncake(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.mooncake
 def test_store_without_mooncake(tmp_path: Path) -> None:
     """A store that is opened without Mooncake is an error that names the extra, also where NumPy is missing."""
     code = """

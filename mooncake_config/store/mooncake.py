@@ -7,7 +7,6 @@ waits for room in the transfer buffer (else it waits forever), no call reaches a
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import re
@@ -39,6 +38,7 @@ from mooncake_config.store.failures import (
 )
 from mooncake_config.store.journal import Journal, opened, tell
 from mooncake_config.store.layout import OWN, Plan, nbytes, plan, pool_backed, restored, unencodable
+from mooncake_config.store.leaving import leave
 from mooncake_config.store.master import total_capacity
 from mooncake_config.store.native_log import NativeLog, set_aside
 from mooncake_config.store.transfer_buffer import Borrower, NoPieces, TransferBuffer
@@ -234,8 +234,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         self._log = log
         self._journal = Journal()
         address = str(resolution.setup_kwargs()["master_server_addr"])
-        leave = _abandon_client if "://" in address else _close_client
-        self._end = weakref.finalize(self, _end_client, leave, native, log, self._process)
+        self._end = weakref.finalize(self, leave, native, log, self._process, address)
 
     def put(self, value: Mapping[str, Any], value_spec: Mapping[str, ValueSpec] | None = None) -> MooncakeRef:
         fields, specs = checked_fields(value, value_spec)
@@ -307,12 +306,13 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         return count
 
     def close(self) -> None:
-        """Leaves the store. While an array of a result is in use, the native client stays until it is not.
+        """Leaves the store, in 5 s or so at most. While an array of a result is in use, the native client stays.
 
-        The native client takes 1 to 2 s for it, 5 s without a master, and lets no other thread run meanwhile (measured
-        with 0.3.13.post1). Under a highly available master it would take up to 30 s, the period of its watch, so there
-        it is left alone: this returns at once, the segment goes with the process, and the process takes that time to
-        end.
+        The native client takes 1 to 2 s of that, in which no other thread of the process runs (measured with
+        0.3.13.post1). Where the master does not answer, or is highly available, it would be up to 80 s: there the
+        client is left alone, which a warning tells. Its segment and its buffers then go with the process, and the
+        process takes that time to end: ``MC_RPC_TIMEOUT_MS``, which Mooncake reads when a store is opened, shortens it
+        (with 3000 a master that hangs costs 8 s).
         """
         if self._closed:
             return
@@ -578,22 +578,6 @@ class _UnreadableColumnsError(Exception):
     def __init__(self, names: set[str]) -> None:
         super().__init__(names)
         self.names = names
-
-
-def _end_client(leave: Callable[[Any], None], native: Any, log: NativeLog, process: int) -> None:
-    """Leaves the native client, in the process that opened it: a forked child must leave its parent's alone."""
-    if os.getpid() == process:
-        leave(native)
-        log.end()
-
-
-def _close_client(native: Any) -> None:
-    native.close()
-
-
-def _abandon_client(native: Any) -> None:
-    """Keeps the client for the rest of the process: its end, also as garbage, would stop every thread for 30 s."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
 
 
 # --- Mooncake's refs ---
