@@ -107,20 +107,37 @@ def _field_section(spec: FieldSpec) -> str:
 
 def command_line_page() -> str:
     """The help of every command."""
-    return NOTE + "# Command line\n" + "".join(_help_section(words) for words in _helps())
+    asked = [[], *([command] for command in COMMANDS)]
+    helps = zip(asked, _helps(asked), strict=True)
+    return NOTE + "# Command line\n" + "".join(_help_section(words, text) for words, text in helps)
 
 
-def _helps() -> Iterator[tuple[str, ...]]:
-    yield ()
-    for command in COMMANDS:
-        yield (command,)
+_ASKING = """
+import json, sys
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from mooncake_config.cli import main
+
+def told(words):
+    with redirect_stdout(StringIO()) as printed, suppress(SystemExit):
+        main([*words, "--help"])
+    return printed.getvalue()
+
+print(json.dumps([told(words) for words in json.loads(sys.argv[1])]))
+"""
 
 
-def _help_section(words: tuple[str, ...]) -> str:
-    command = [sys.executable, "-m", "mooncake_config", *words, "--help"]
+def _helps(asked: list[list[str]]) -> list[str]:
+    """What each command says of itself, all asked in one process of 100 columns."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", _ASKING, json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    return f"\n## {' '.join(('mooncake-config', *words))}\n\n```text\n{done.stdout}```\n"
+    texts: list[str] = json.loads(done.stdout)
+    return texts
+
+
+def _help_section(words: list[str], text: str) -> str:
+    return f"\n## {' '.join(('mooncake-config', *words))}\n\n```text\n{text}```\n"
 
 
 def codes_page() -> str:
@@ -194,14 +211,21 @@ def _schema_section(path: Path) -> str:
 
 
 def _keys(schema: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
-    """Key, type and description, whatever stands below a key behind it; equal fields are listed once."""
-    properties = schema.get("properties", {})
-    if place == "fields.":
-        properties = {"NAME": next(iter(properties.values())) | {"description": "One of the eight fields."}}
-    for name, inner in properties.items():
+    """Key, type and description, whatever stands below a key behind it; what is alike is listed once, as a NAME."""
+    for name, inner in _properties(schema, place):
         yield f"{place}{name}", _kind(inner), inner.get("description", "").replace("|", "\\|")
+        if f"{place}{name}" == "nodes.NAME":
+            continue  # the answer of check, which has a table of its own
         items = inner.get("items", {})
         yield from _keys(items if "properties" in items else inner, f"{place}{name}{'[]' if 'items' in inner else ''}.")
+
+
+def _properties(schema: Mapping[str, Any], place: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    properties: dict[str, Mapping[str, Any]] = schema.get("properties", {})
+    if place == "fields.":
+        return [("NAME", {**next(iter(properties.values())), "description": "One of the eight fields."})]
+    others = schema.get("additionalProperties")
+    return properties.items() if not isinstance(others, dict) else [*properties.items(), ("NAME", others)]
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ ELSEWHERE = (GENERATED, "make two-node, ")
 NOT_RUN = {
     "CONTRIBUTING.md": ["makes an environment, which takes minutes"],
     "README.md": ["makes an environment, which takes minutes", "a package index is asked"],
+    "docs/how-to/check-a-cluster.md": ["it needs a cluster"],
     "docs/how-to/editor.md": [
         "settings of VS Code",
         "this is a configuration of Neovim",
