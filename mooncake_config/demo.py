@@ -133,6 +133,8 @@ def equal(one: object, other: object) -> bool:
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
-    if hasattr(one, "dtype") and hasattr(other, "dtype"):
-        return bool(one.dtype == other.dtype and one.shape == other.shape and (one == other).all())  # type: ignore[attr-defined]
+    import numpy as np
+
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
     return type(one) is type(other) and one == other

@@ -332,20 +332,21 @@ def test_nesting_that_is_read_crosses_processes() -> None:
 
 
 def test_megabyte() -> None:
-    """A megabyte of JSON is answered within a second, whatever it is."""
+    """A megabyte of JSON is answered within a second, whatever it is, with its claims and faults."""
     size = 1_000_000
-    for text in (
-        '{"protocol": "' + "x" * size + '"}',
-        "{" + " " * size + "}",
-        "x" * size,
-        '"' + '\\"' * (size // 2),
-        "{" + '"a":1,' * (size // 6),
-        "'" * size,
-        "http://u:p@" * (size // 11),
-        "://a:" * (size // 5) + '"',
+    for text, counts in (
+        ('{"protocol": "' + "x" * size + '"}', (1, 0)),
+        ("{" + " " * size + "}", (0, 0)),
+        ("x" * size, (0, 1)),
+        ('"' + '\\"' * (size // 2), (0, 1)),
+        ("{" + '"a":1,' * (size // 6), (0, 1)),
+        ("'" * size, (0, 1)),
+        ("http://u:p@" * (size // 11), (0, 1)),
+        ("://a:" * (size // 5) + '"', (0, 1)),
     ):
         with within(SECOND):
-            read_init_kwargs(text)
+            reading = read_init_kwargs(text)
+        assert (len(reading.claims), len(reading.faults)) == counts
 
 
 def test_too_long() -> None:

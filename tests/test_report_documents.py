@@ -27,8 +27,8 @@ def test_document_is_json(kwargs: dict[str, Any]) -> None:
     """The answer of explain is strict JSON whatever the init kwargs hold, without unpaired surrogates."""
     process = ask(None, kwargs, topology=TWO_NODES)
     text = json.dumps(explain_document(process, examine(process)), allow_nan=False)
-    json.loads(text)
-    json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
+    spelled = json.dumps(json.loads(text), ensure_ascii=False)
+    assert spelled.encode("utf-8").decode("utf-8") == spelled
 
 
 def test_document_of_a_finding() -> None:

@@ -245,7 +245,7 @@ def test_answers_of_explain_are_valid(raw: dict[str, object], backend: Backend) 
     """Whatever the init kwargs hold, the answer of explain is valid by its schema."""
     process, findings = resolved(json.dumps(raw), backend=backend, role=Role.TRAINER)
     answer = explain_document(process, findings)
-    EXPLAIN.validate(json.loads(json.dumps(answer, allow_nan=False)))
+    assert [*EXPLAIN.iter_errors(json.loads(json.dumps(answer, allow_nan=False)))] == []
 
 
 def test_a_good_answer_is_valid() -> None:

@@ -391,7 +391,7 @@ def test_threads(store: MooncakeObjectStore) -> None:
                 with store.get(ref) as got:
                     assert all((row == fill).all() for row in got["tokens"])
                 store.remove(ref)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(fill,)) for fill in range(6)]

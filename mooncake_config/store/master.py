@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +25,7 @@ from typing import IO, TYPE_CHECKING
 
 from mooncake_config.display import escaped, shown
 from mooncake_config.store.errors import MasterStartError, StoreImportError
+from mooncake_config.store.native_log import open_log
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -247,7 +247,7 @@ def _port_message(address: str, port: int, error: OSError) -> str:
 
 
 def _launched(launch: _Launch, log_path: str | os.PathLike[str] | None, deadline: float) -> MooncakeMaster:
-    log: IO[bytes] = tempfile.TemporaryFile() if log_path is None else Path(log_path).open("a+b")  # noqa: SIM115
+    log = open_log(log_path)
     try:
         # In a session of its own, Ctrl-C reaches this process alone, which can then close its stores first.
         process = subprocess.Popen(

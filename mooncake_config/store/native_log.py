@@ -31,6 +31,15 @@ ROTATE = 16 * 1024 * 1024
 _BAD_LINE = re.compile(r"[EWF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (?P<words>\S+:\d+\] .*)")
 
 
+def open_log(path: str | os.PathLike[str] | None) -> IO[bytes]:
+    """A file to write and to read back, appended to; without a path one that has no name, and goes when it is closed.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    return tempfile.TemporaryFile() if path is None else Path(path).open("a+b")
+
+
 class NativeLog(Protocol):
     """Where the lines go."""
 
@@ -62,7 +71,7 @@ class SetAside:
 
     def __init__(self, path: Path | None) -> None:
         self._named = path is not None
-        self._log: IO[bytes] = tempfile.TemporaryFile() if path is None else path.open("a+b")  # noqa: SIM115
+        self._log = open_log(path)
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)
         self._before = os.dup(STDERR)
         self._ended = False
@@ -113,4 +122,4 @@ def _point_python_at(old: int, new: int) -> None:
     raw = getattr(buffer, "raw", buffer)  # Unbuffered, as PYTHONUNBUFFERED makes it, there is no buffer in between.
     if sys.__stderr__ is not None and isinstance(raw, io.FileIO) and not raw.closed and raw.fileno() == old:
         sys.__stderr__.flush()
-        raw.__init__(new, "wb", closefd=False)  # type: ignore[misc]
+        raw.__init__(new, "wb", closefd=False)  # type: ignore[misc]  # the one way to move a FileIO that others hold
