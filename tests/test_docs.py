@@ -146,11 +146,6 @@ def test_files_are_used(page: Path) -> None:
             assert any(folder in later.body for later in shown[place + 1 :]), block.title
 
 
-def value_of(text: str) -> Any:
-    """The value of a JSON text."""
-    return json.loads(text)
-
-
 def findings_on(init_kwargs: str | None, environ: Mapping[str, str], words: list[str]) -> list[Finding]:
     """What explain says of init kwargs, variables and a pasted command in a job of two nodes."""
     pasted = read_pasted_command(words)
@@ -171,25 +166,37 @@ def codes(findings: list[Finding]) -> list[str]:
     return [finding.code for finding in findings if finding.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_json(page: Path) -> None:
-    """A JSON block is init kwargs without an error, a runtime environment, or an answer that its schema accepts."""
-    names = {spec.name for spec in FIELDS} | {"$schema"}
-    for block in blocks(page):
-        if block.language != "json" or block.not_run:
-            continue
-        value = value_of(block.body)
-        if block.title:
-            continue  # a file, whose use on the page shows what it is
-        if "env_vars" in value:
-            words = ["ray", "job", "submit", "--runtime-env-json", block.body, "--", "python3", "train.py"]
-            assert codes(findings_on(None, {}, words)) == [], block.body
-        elif "version" in value:
-            schema = value_of((ROOT / "schemas" / "explain.schema.json").read_text("utf-8"))
-            jsonschema.validate(value, schema)
-        else:
-            assert set(value) <= names, block.body
-            assert set(codes(findings_on(block.body, {}, []))) <= {"MC100"}, block.body
+def schema(name: str) -> Any:
+    """One of the schemas of the repository."""
+    return json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text("utf-8"))
+
+
+def json_blocks(*, of_others: bool) -> list[Any]:
+    """JSON that pages show: what is for this program, or the files of other programs that a page hands to it."""
+    names = {spec.name for spec in FIELDS} | {"$schema", "env_vars", "version"}
+    shown = [block for page in PAGES for block in blocks(page) if block.language == "json" and not block.not_run]
+    return [block for block in shown if of_others is bool(set(json.loads(block.body)) - names)]
+
+
+@pytest.mark.parametrize("block", json_blocks(of_others=False), ids=lambda block: f"{block.title}:{block.line}")
+def test_json(block: Any) -> None:
+    """JSON of a page is init kwargs or a runtime environment without an error, or an answer, as its schema says."""
+    value = json.loads(block.body)
+    if "env_vars" in value:
+        words = ["ray", "job", "submit", "--runtime-env-json", block.body, "--", "python3", "train.py"]
+        assert codes(findings_on(None, {}, words)) == []
+    elif "version" in value:
+        jsonschema.validate(value, schema("explain"))
+    else:
+        jsonschema.validate(value, schema("mooncake-store-init-kwargs"))
+        assert set(codes(findings_on(block.body, {}, []))) <= {"MC100", "MC101"}  # a file may be for one node
+
+
+def test_json_of_others_is_a_file() -> None:
+    """JSON with keys of another program stands on a page as a file, and the page shows what is said of it."""
+    others = json_blocks(of_others=True)
+    assert [block.title for block in others if not block.title] == []
+    assert "mooncake.json" in [block.title for block in others]
 
 
 def containers(value: Any) -> Iterator[dict[str, Any]]:
@@ -240,12 +247,20 @@ def own_commands() -> Iterator[str]:
                         yield shlex.join(container["command"])
 
 
-@pytest.mark.parametrize("line", list(own_commands()))
+@pytest.mark.parametrize("line", sorted(set(own_commands())))
 def test_commands_that_do_not_run_are_right(line: str) -> None:
     """A call of this program in a block that cannot run here is one that the program takes."""
     words = [sys.executable, "-m", "mooncake_config", *shlex.split(line, comments=True)[1:]]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (0, 1), done.stderr
+
+
+@pytest.mark.parametrize("folder", ["how-to", "reference", "explanation"])
+def test_index_pages_are_whole(folder: str) -> None:
+    """The first page of each part leads to every other page of it."""
+    place = ROOT / "docs" / folder
+    index = (place / "index.md").read_text("utf-8")
+    assert [page.name for page in place.glob("*.md") if page.name != "index.md" and f"({page.name})" not in index] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
