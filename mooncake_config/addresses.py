@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
+from typing import NamedTuple
 
 from mooncake_config.damage import refuse_damage, text_of, whole
 from mooncake_config.display import masked, shown
@@ -90,22 +91,21 @@ class Reach(Enum):
     SEVERAL = "several hosts at once: multicast and broadcast"
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """A host (a name or an IP, without brackets) and a port, None where the form has none."""
 
     host: str
     port: int | None
-    reach: Reach = field(init=False, repr=False, compare=False)
-    """Who can be reached by it."""
-    is_plain: bool = field(init=False, repr=False, compare=False)
-    """Whether it is an ordinary IPv4 address in its usual form, at which nothing is odd."""
 
-    def __post_init__(self) -> None:
-        match = _PLAIN.fullmatch(self.host)
-        plain = match is not None and match["first"] in _ORDINARY_OCTETS
-        object.__setattr__(self, "is_plain", plain)
-        object.__setattr__(self, "reach", Reach.ORDINARY if plain else _reach_of(self.host))
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an ordinary IPv4 address in its usual form, at which nothing is odd."""
+        return _PLAIN.fullmatch(self.host) is not None
+
+    @property
+    def reach(self) -> Reach:
+        """Who can be reached by it."""
+        return Reach.ORDINARY if self.is_plain else _reach_of(self.host)
 
     @property
     def ip(self) -> IPAddress | None:
@@ -263,8 +263,9 @@ def _reach_of(host: str) -> Reach:
 
 _CONTAINER_BRIDGE = IPv4Network("172.17.0.0/16")
 # Most addresses of most jobs are told by one match, at every start; what this does not know is looked at closely.
-_PLAIN = re.compile(r"(?P<first>[1-9][0-9]{0,2})(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}")
-_ORDINARY_OCTETS = frozenset(map(str, range(1, 224))) - {"127", "169", "172"}
+_PLAIN = re.compile(
+    r"(?!127|169|172)(?:1[0-9]{2}|2[01][0-9]|22[0-3]|[1-9][0-9]?)(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}"
+)
 
 
 # Why a text was refused. ``said`` is the text with its password masked, so that every part of it may be shown. What a

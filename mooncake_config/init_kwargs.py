@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -33,7 +33,7 @@ from mooncake_config.json_damage import (
 from mooncake_config.protocols import nearest
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.settings import FIELDS
-from mooncake_config.sources import KWARGS_SPOT, SCHEMA_KEY, mapping_claims
+from mooncake_config.sources import KWARGS_SPOT, SCHEMA_KEY
 
 FLAG = "--mooncake-store-init-kwargs"
 BYTES_LIMIT = 2 << 20
@@ -45,10 +45,10 @@ STDIN_SECONDS = 10.0
 FAULTS_LIMIT = 20
 """Unknown keys that are reported one by one."""
 
+_ARGUMENT = Origin(Source.CLI, FLAG)
 _STANDARD_INPUT = Origin(Source.CLI, "standard input")
 
 _KNOWN = frozenset(spec.name for spec in FIELDS)
-
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,12 @@ InitKwargs = str | Mapping[str, object] | Reading | None
 class JsonObject(dict[str, object]):
     """A JSON object that remembers which keys stood in it twice."""
 
+    doubled: Sequence[str] = ()
+
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
-        self.doubled = _doubled(pairs) if len(pairs) != len(self) else []
-
-
-def _doubled(pairs: list[tuple[str, object]]) -> list[str]:
-    return sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        if len(pairs) != len(self):
+            self.doubled = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
 
 
 class _NotANumber(ValueError):
@@ -122,17 +121,17 @@ def _read_argument(text: str) -> Reading:
         return _read_standard_input()
     if text.startswith("@"):
         return _read_file(text[1:], Origin(Source.CLI, shown(text[1:], RAW_LIMIT)))
-    return _read_text(text, Origin(Source.CLI, FLAG))
+    return _read_text(text, _ARGUMENT)
 
 
 def _refused(offence: str, origin: Origin, message: str, fix: str) -> Reading:
-    return Reading(faults=(Fault(offence, (), origin, message, fix),))
+    return Reading({}, (Fault(offence, (), origin, message, fix),))
 
 
 def _read_file(path: str, origin: Origin) -> Reading:
     if not path:
         fix = "write the path behind the @, as in @store.json."
-        return _refused("unreadable-file", Origin(Source.CLI, FLAG), "@ is followed by no path.", fix)
+        return _refused("unreadable-file", _ARGUMENT, "@ is followed by no path.", fix)
     try:
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode):
@@ -291,10 +290,7 @@ def _claims_and_faults(given: Mapping[str, object], origin: Origin) -> Reading:
     mapping, unread = (given, ()) if isinstance(given, dict) else _entries(given, origin)
     doubled = _doubled_keys(getattr(mapping, "doubled", ()), origin)
     unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in _KNOWN and key != SCHEMA_KEY}, origin)
-    if origin.spot == KWARGS_SPOT:
-        claims = mapping_claims({name: raw for name, raw in mapping.items() if name in _KNOWN})
-    else:
-        claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in _KNOWN}
+    claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in _KNOWN}
     return Reading(claims, (*doubled, *unknown, *unread))
 
 
@@ -331,6 +327,13 @@ _FIELD_NAMES = ", ".join(spec.name for spec in FIELDS)
 _BRAND = re.compile("mooncake_?", re.IGNORECASE)
 """What variables and other tools' settings begin with; a likeness of it alone is none."""
 
+_SPELLINGS = {
+    **{spec.name: spec.name for spec in FIELDS},
+    **{spec.wiring.engine: spec.name for spec in FIELDS if spec.wiring.engine},
+    **{spec.wiring.variable: spec.name for spec in FIELDS if spec.wiring.variable},
+}
+"""Each name that a field goes by: its own, Mooncake's, its variable's."""
+
 _ELSEWHERE = {
     "replica_num": "--mooncake-replica-num",
     "mooncake_replica_num": "--mooncake-replica-num",
@@ -344,33 +347,30 @@ _ELSEWHERE = {
 
 
 def _unknown_keys(entries: Mapping[str, object], origin: Origin) -> Iterator[Fault]:
-    spellings = {spec.name: spec.name for spec in FIELDS}
-    spellings |= {spec.wiring.engine: spec.name for spec in FIELDS if spec.wiring.engine}
-    spellings |= {spec.wiring.variable: spec.name for spec in FIELDS if spec.wiring.variable}
     for key, value in islice(entries.items(), FAULTS_LIMIT):
-        yield _unknown_key(plain_text(key), value, spellings, origin)
+        yield _unknown_key(plain_text(key), value, origin)
     if len(entries) > FAULTS_LIMIT:
         message = f"{len(entries) - FAULTS_LIMIT:,} more keys are no fields of the init kwargs."
         yield Fault("unknown-key", (), origin, message, f"keep only {_FIELD_NAMES}.")
 
 
-def _unknown_key(key: str, value: object, spellings: Mapping[str, str], origin: Origin) -> Fault:
+def _unknown_key(key: str, value: object, origin: Origin) -> Fault:
     flag = _ELSEWHERE.get(key.lower().replace("-", "_"))
     if flag:
         message = f"{shown(key)} is not a field of the init kwargs, and nobody reads it there."
         return Fault("unknown-key", (), origin, message, f"take it out and pass {flag} instead.")
-    if isinstance(value, Mapping) and any(name in value for name in spellings.values()):
+    if isinstance(value, Mapping) and any(name in value for name in _KNOWN):
         message = f"{shown(key)} is not a field of the init kwargs; the fields stand one level too deep, inside it."
         return Fault("unknown-key", (), origin, message, f"take {shown(key)} away and leave the object in it.")
     near = (
         key
-        if key in spellings
-        else nearest(_BRAND.sub("", key), (name for name in spellings if not _BRAND.match(name)))
+        if key in _SPELLINGS
+        else nearest(_BRAND.sub("", key), (name for name in _SPELLINGS if not _BRAND.match(name)))
     )
     if near is None:
         message = f"{shown(key) or 'an empty text'} is not a field of the init kwargs."
         return Fault("unknown-key", (), origin, message, f"take it out; the fields are {_FIELD_NAMES}.")
-    name = spellings[near]
+    name = _SPELLINGS[near]
     whose = "the variable's name" if _BRAND.match(near) else "Mooncake's own spelling"
     told = f" That is {whose}." if key == near else ""
     message = f"{shown(key)} is not a field of the init kwargs.{told}"

@@ -80,7 +80,7 @@ def _endpoints(address: str | None) -> list[Endpoint]:
     if not address:
         return []
     default = 6379 if scheme_of(address) == "redis" else None
-    found = (replace(item, port=item.port or default) for item in endpoints_of(address))
+    found = (Endpoint(item.host, item.port or default) for item in endpoints_of(address))
     return list(dict.fromkeys(item for item in found if item.port and not is_wildcard(item.host)))[:_MOST_ENDPOINTS]
 
 

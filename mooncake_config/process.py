@@ -54,8 +54,9 @@ class Process:
         urls: field and address where an address has a scheme.
         device_text: device_name as it is written, empty where there is none.
         own_endpoint: what this client advertises: host, and port where local_hostname has one.
-        respelt: field, raw text and value, where a text was written that is not itself the value.
+        respelt: field, raw text and value, where a text is not itself the value, nor a size in digits and letters.
         unread_variables: names and texts of the variables that concern Mooncake and are no value here, by name.
+        contributed: bytes that this process gives to the Store, None where it gives none or their number is malformed.
     """
 
     backend: Backend
@@ -76,33 +77,37 @@ class Process:
     own_endpoint: Endpoint | None = field(init=False, repr=False, compare=False)
     respelt: tuple[tuple[str, str, int | str], ...] = field(init=False, repr=False, compare=False)
     unread_variables: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    contributed: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        addresses = [(name, address) for name in _ADDRESSES if isinstance(address := self.values[name], str)]
-        endpoints = tuple((name, endpoint) for name, address in addresses for endpoint in endpoints_of(address))
-        odd = tuple([item for item in endpoints if not item[1].is_plain])
-        devices = self.values["device_name"] or ""
+        values = self.values
+        addresses = [(name, address) for name in _ADDRESSES if isinstance(address := values[name], str)]
+        endpoints = [(name, endpoint) for name, address in addresses for endpoint in endpoints_of(address)]
+        odd = [item for item in endpoints if not item[1].is_plain]
+        devices = self.text("device_name") or ""
         names = [(name, endpoint.host) for name, endpoint in odd]
         if devices:
-            names += [("device_name", device) for device in devices_of(str(devices))]
-        derived = self.__dict__  # a frozen instance is written to once, here
-        derived["endpoints"] = endpoints
-        derived["odd_endpoints"] = odd
-        derived["odd_names"] = tuple(names)
-        derived["urls"] = tuple([item for item in addresses if "://" in item[1]])
-        derived["device_text"] = devices
-        derived["own_endpoint"] = next((endpoint for name, endpoint in endpoints if name == "local_hostname"), None)
-        derived["respelt"] = tuple([item for item in self._texts() if item[1] != item[2]])
-        unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
-        derived["unread_variables"] = tuple(sorted(unread))
-
-    def _texts(self) -> list[tuple[str, str, int | str]]:
-        """Field, raw text and value of each field whose winner is a text with a value."""
-        return [
+            names += [("device_name", device) for device in devices_of(devices)]
+        respelt = [
             (name, raw, value)
             for name, claims in self.ledger.claims.items()
-            if isinstance(raw := claims[0].raw, str) and (value := self.values.get(name)) is not None
+            if isinstance(raw := claims[0].raw, str)
+            and raw != (value := values[name])
+            and value is not None
+            and (isinstance(value, str) or not raw.isalnum())
         ]
+        unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
+        self.__dict__.update(  # a frozen instance is written to once, here
+            endpoints=tuple(endpoints),
+            odd_endpoints=tuple(odd),
+            odd_names=tuple(names),
+            urls=tuple([item for item in addresses if "://" in item[1]]),
+            device_text=devices,
+            own_endpoint=dict(endpoints).get("local_hostname"),
+            respelt=tuple(respelt),
+            unread_variables=tuple(sorted(unread)),
+            contributed=self.size("global_segment_size") if self.topology.contributes_segment(self.role) else None,
+        )
 
     @property
     def contributes_segment(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from mooncake_config.display import shown
 
@@ -29,8 +30,11 @@ class Origin:
         return self.spot
 
 
-@dataclass(frozen=True)
-class Claim:
+def _is_blank(raw: object) -> bool:
+    return raw is None or (isinstance(raw, str) and not raw.strip())
+
+
+class Claim(NamedTuple):
     """A raw value, as it was written, and its origin."""
 
     raw: object
@@ -39,7 +43,7 @@ class Claim:
     @property
     def is_empty(self) -> bool:
         """Whether this is no claim at all: null or blank text. Zero is a claim."""
-        return self.raw is None or (isinstance(self.raw, str) and not self.raw.strip())
+        return _is_blank(self.raw)
 
     def __repr__(self) -> str:
         """The raw value as it is shown to people, since a repr ends in logs: without a password, and not endless."""
@@ -55,7 +59,8 @@ class Ledger:
 
     def winner(self, name: str) -> Claim | None:
         """The claim that holds for a field, or None where nobody made one."""
-        return next(iter(self.claims.get(name, ())), None)
+        claims = self.claims.get(name)
+        return claims[0] if claims else None
 
     def overridden(self, name: str) -> tuple[Claim, ...]:
         """The claims that lost, strongest first."""
@@ -73,10 +78,8 @@ def stack(layers: Iterable[Mapping[str, Claim]]) -> Ledger:
     empty: list[tuple[str, Claim]] = []
     for layer in layers:
         for name, claim in layer.items():
-            if claim.is_empty and claim.origin.source is not Source.DEFAULT:
+            if _is_blank(claim.raw) and claim.origin.source is not Source.DEFAULT:
                 empty.append((name, claim))
-            elif name in claims:
-                claims[name] += (claim,)
             else:
-                claims[name] = (claim,)
+                claims[name] = (*claims.get(name, ()), claim)
     return Ledger(claims, tuple(empty))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import AliasChoices, BeforeValidator
 from pydantic.fields import FieldInfo
@@ -138,8 +138,7 @@ def real_environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class World:
+class World(NamedTuple):
     """All that the sources may read."""
 
     init_kwargs: Mapping[str, Claim]
@@ -216,30 +215,39 @@ class InitKwargsSource(LayerSource):
 
 
 @cache
-def _variables(settings_cls: type[BaseSettings]) -> tuple[tuple[str, str], ...]:
-    """Field and variable of each field that has one."""
-    return tuple((spec.name, spec.wiring.variable) for spec in field_specs(settings_cls) if spec.wiring.variable)
+def _variables(settings_cls: type[BaseSettings]) -> tuple[tuple[str, str, Origin], ...]:
+    """Field, variable and its usual origin, of each field that has a variable."""
+    read = ((spec.name, spec.wiring.variable) for spec in field_specs(settings_cls))
+    return tuple((name, variable, Origin(Source.ENV, variable)) for name, variable in read if variable)
 
 
 class EnvironmentSource(LayerSource):
     """The environment variables of the table. Case-sensitive; no other variable is ever a value."""
 
     def read(self, world: World) -> Mapping[str, Claim]:
-        environment = world.environment
+        variables, spots = world.environment.variables, world.environment.spots
         found: dict[str, Claim] = {}
-        for name, variable in _variables(self.settings_cls):
-            text = environment.variables.get(variable)
+        for name, variable, origin in _variables(self.settings_cls):
+            text = variables.get(variable)
             if text is not None:
-                found[name] = Claim(text, environment.origin(variable))
+                found[name] = Claim(text, world.environment.origin(variable) if variable in spots else origin)
         return found
+
+
+_NODE_IP = {guessed: Origin(Source.RAY, NodeAddress("", guessed).spot) for guessed in (False, True)}
+
+
+@cache
+def _from_ray(settings_cls: type[BaseSettings]) -> tuple[str, ...]:
+    return tuple(spec.name for spec in field_specs(settings_cls) if spec.wiring.from_ray)
 
 
 class RayNodeSource(LayerSource):
     """The Ray node IP, or the guess that stands in for it."""
 
     def read(self, world: World) -> Mapping[str, Claim]:
-        claim = Claim(world.node.address, Origin(Source.RAY, world.node.spot))
-        return {spec.name: claim for spec in field_specs(self.settings_cls) if spec.wiring.from_ray}
+        claim = Claim(world.node.address, _NODE_IP[world.node.guessed])
+        return dict.fromkeys(_from_ray(self.settings_cls), claim)
 
 
 @cache

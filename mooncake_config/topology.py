@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from mooncake_config.display import shown
@@ -17,6 +17,9 @@ class Role(str, Enum):
     TRAINER = "trainer"
     ROLLOUT_MANAGER = "rollout-manager"
     DRIVER = "driver"
+
+
+_LEAST = {"num_nodes": 1, "trainer_nodes": 1, "local_rank": 0, "processes_per_node": 1}
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class Topology:
     node_ip: str | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("num_nodes", 1), ("trainer_nodes", 1), ("local_rank", 0), ("processes_per_node", 1)):
-            value = getattr(self, name)
+        given = self.__dict__
+        for name, least in _LEAST.items():
+            value = given[name]
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
@@ -54,7 +58,7 @@ class Topology:
             if not isinstance(self.node_ip, str):
                 raise TypeError(f"node_ip must be text, not {type(self.node_ip).__name__}")
             # A shell variable that is not set gives blank text: no address, and none that would be claimed.
-            self.__dict__["node_ip"] = self.node_ip.strip() or None
+            given["node_ip"] = self.node_ip.strip() or None
 
     @property
     def several_nodes(self) -> bool | None:
@@ -65,7 +69,7 @@ class Topology:
 
     def contributes_segment(self, role: Role) -> bool:
         """Whether a process of this role contributes a segment: the one trainer of a node whose rank is 0 or unset."""
-        return role is Role.TRAINER and self.local_rank in (None, 0)
+        return not self.local_rank and role is Role.TRAINER
 
 
 def complete_topology(
@@ -83,13 +87,7 @@ def complete_topology(
     if size is None:
         size = _whole_number(environ, "LOCAL_WORLD_SIZE", 1, faults)
     nodes = given.num_nodes or count_nodes()
-    trainers = given.trainer_nodes or nodes
-    found = (nodes, trainers, rank, size)
-    if found == (given.num_nodes, given.trainer_nodes, given.local_rank, given.processes_per_node):
-        return given, tuple(faults)
-    return replace(given, local_rank=rank, processes_per_node=size, num_nodes=nodes, trainer_nodes=trainers), tuple(
-        faults
-    )
+    return Topology(nodes, given.trainer_nodes or nodes, rank, size, given.node_ip), tuple(faults)
 
 
 def _whole_number(environ: Mapping[str, str], name: str, least: int, faults: list[Fault]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +16,7 @@ from mooncake_config.rules import reading as reading_rules
 from mooncake_config.rules import values as value_rules
 from mooncake_config.rules import variables as variable_rules
 from mooncake_config.rules.process import ignored_in_vain
-from mooncake_config.rules.rule import Problem, Rule, rules_in
+from mooncake_config.rules.rule import Problem, Rule, by_part, rules_in
 
 if TYPE_CHECKING:
     from mooncake_config.members import Cluster
@@ -47,7 +47,7 @@ _Subject = TypeVar("_Subject")
 PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(reading_rules, value_rules, process_rules, variable_rules)
 """The rules of one process, by code."""
 
-_LOOKING = tuple(rule for rule in PROCESS_RULES if not rule.by_reading)
+_LOOKING = by_part(rule for rule in PROCESS_RULES if not rule.by_reading)
 
 
 @cache
@@ -206,16 +206,19 @@ def _less_certain_away(findings: list[Finding], on_the_machine: list[Finding]) -
 
 
 def _process_findings(process: Process) -> list[Finding]:
-    return [*_read_findings(process), *seen(_LOOKING, process, process)]
+    return [*_read_findings(process), *_seen_by_part(_LOOKING, process, process)]
 
 
 def seen(rules: Iterable[Rule[_Subject]], subject: _Subject, process: Process) -> list[Finding]:
     """What the rules see in a subject, as findings; origins come from the process's ledger."""
-    found = []
-    for rule in rules:
-        if rule.about is None or getattr(subject, rule.about):
-            found += [_finding(rule, problem, process) for problem in rule.see(subject)]
-    return found
+    return _seen_by_part(by_part(rules), subject, process)
+
+
+def _seen_by_part(
+    rules: Mapping[str | None, Sequence[Rule[_Subject]]], subject: _Subject, process: Process
+) -> list[Finding]:
+    asked = [rule for part, about_it in rules.items() if part is None or getattr(subject, part) for rule in about_it]
+    return [_finding(rule, problem, process) for rule in asked for problem in rule.see(subject)]
 
 
 def settle(findings: list[Finding], process: Process, ignore: Collection[str]) -> tuple[Finding, ...]:

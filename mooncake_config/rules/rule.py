@@ -90,3 +90,11 @@ def rules_in(*modules: ModuleType) -> tuple[Rule[object], ...]:
     """The rules of modules, by code."""
     found = (item for module in modules for item in vars(module).values() if isinstance(item, Rule))
     return tuple(sorted(found, key=lambda rule: rule.code))
+
+
+def by_part(rules: Iterable[Rule[Subject_contra]]) -> dict[str | None, list[Rule[Subject_contra]]]:
+    """The rules by the part of their subject that they are about, so that each part is looked at once."""
+    grouped: dict[str | None, list[Rule[Subject_contra]]] = {}
+    for item in rules:
+        grouped.setdefault(item.about, []).append(item)
+    return grouped

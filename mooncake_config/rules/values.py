@@ -12,8 +12,11 @@ from mooncake_config.findings import Severity
 from mooncake_config.process import Process
 from mooncake_config.protocols import AUTO_DISCOVERY, devices_of, is_device_name, other_kind
 from mooncake_config.rules.rule import Problem, rule
+from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import ADDRESS_SPACE, BUFFER_RANGE, LARGEST, SEGMENT_FLOOR, exact_size, format_size
 
+_UNBOUNDED_SIZES = tuple(spec.name for spec in FIELDS if spec.takes_numbers and spec.name != "local_buffer_size")
+"""The sizes that have no range of their own."""
 TINY_CHUNK = 1 << 20
 """Bytes. Below it a put is slowed down many times (measured)."""
 
@@ -40,7 +43,7 @@ def wildcard_address(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, "write the address that the other nodes reach it by.")
 
 
-@rule("MC041", Severity.ERROR)
+@rule("MC041", Severity.ERROR, about="contributed")
 def segment_below_minimum(process: Process) -> Iterator[Problem]:
     """The segment that this process contributes is smaller than Mooncake can allocate.
 
@@ -56,8 +59,8 @@ def segment_below_minimum(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=16mb explain --num-nodes 1
     """
-    size = process.size("global_segment_size")
-    if size is not None and process.contributes_segment and 0 < size < SEGMENT_FLOOR:
+    size = process.contributed
+    if size and size < SEGMENT_FLOOR:
         message = f"{exact_size(size)} is below Mooncake's minimum of 16 MiB (16777216 bytes) for a segment."
         yield Problem(("global_segment_size",), message, f'write "16mb" or more{_unit_hint(size)}.')
 
@@ -98,8 +101,9 @@ def size_beyond_64_bits(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=99gb explain --num-nodes 1
     """
-    for name, size in process.values.items():
-        if isinstance(size, int) and size > LARGEST and name != "local_buffer_size":
+    for name in _UNBOUNDED_SIZES:
+        size = process.size(name)
+        if size is not None and size > LARGEST:
             yield Problem((name,), f"{shown(size)} bytes do not fit into 64 bits.", 'write a size such as "8gb".')
 
 
@@ -348,7 +352,7 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     scheme = scheme_of(process.text("master_server_address") or "")
     direct = scheme is None
     for name, endpoint in process.endpoints:
-        service = _SERVICES.get(endpoint.port or 0)
+        service = _SERVICES.get(endpoint.port)
         if scheme == "etcd" and endpoint.port == 50051 and name == "master_server_address":
             fix = f"write {Endpoint(endpoint.host, 50051)} without etcd:// for a master; etcd itself listens on 2379."
             yield Problem((name,), "port 50051 is where a master listens by default, not etcd.", fix)
@@ -378,7 +382,7 @@ def _metadata_port(process: Process) -> Iterator[Problem]:
         if name != "metadata_server" or endpoint.port in (own, None):
             continue
         is_master = endpoint.port == 50051 or (direct and endpoint in masters)
-        service = "the master itself" if is_master else _SERVICES.get(endpoint.port or 0)
+        service = "the master itself" if is_master else _SERVICES.get(endpoint.port)
         if service:
             message = f"port {endpoint.port} is where {service} listens, not a metadata server."
             path = "/metadata" if own == 8080 else ""
@@ -386,7 +390,7 @@ def _metadata_port(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, f"write the port of the metadata server, such as {shown(url)}.")
 
 
-_SERVICES = {
+_SERVICES: dict[int | None, str] = {
     2379: "etcd",
     6379: "Ray's head (or Redis)",
     8265: "Ray's dashboard",
@@ -436,7 +440,7 @@ def zone_of_a_url(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, f"write {shown(str(right))}.")
 
 
-@rule("MC059", Severity.ERROR)
+@rule("MC059", Severity.ERROR, about="contributed")
 def segment_beyond_address_space(process: Process) -> Iterator[Problem]:
     """The segment that this process contributes is larger than any process can map.
 
@@ -451,8 +455,8 @@ def segment_beyond_address_space(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=8tb explain --num-nodes 1
     """
-    size = process.size("global_segment_size")
-    if size is not None and process.contributes_segment and ADDRESS_SPACE <= size <= LARGEST:
+    size = process.contributed
+    if size and ADDRESS_SPACE <= size <= LARGEST:
         message = f"{exact_size(size)} is more than a process can map, 128 TiB."
         yield Problem(("global_segment_size",), message, 'write what this node can spare, such as "8gb".')
 
