@@ -135,7 +135,10 @@ def for_nodes(job: Job) -> Job:
     """The job as it reaches a node: of the variables on a launch line only those of a runtime environment do."""
     pasted = job.pasted
     handed = {name: pasted.variables[name] for name in pasted.spots}
-    return replace(job, pasted=replace(pasted, variables=handed, submits=False, for_driver=frozenset()))
+    nothing = replace(
+        pasted, submits=False, for_driver=frozenset(), cleared=False, unset=frozenset(), through_sudo=None
+    )
+    return replace(job, pasted=replace(nothing, variables=handed))
 
 
 def _empty_cluster(job: Job, same: Sequence[str]) -> Cluster:
@@ -188,8 +191,8 @@ def _init(ray: Any, address: str) -> str:
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except BaseException as error:  # noqa: BLE001 - whatever Ray raises is the answer, SystemExit included
-        first = (str(error).strip().splitlines() or [""])[0]
-        return f"Ray cannot attach to a cluster ({shown(address)}): {shown(first, 300)}"
+        words = " ".join(str(error).split()) or type(error).__name__
+        return f"Ray cannot attach to a cluster ({shown(address)}): {shown(words, 300)}"
     return ""
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from clusters import GOOD, cluster_of
 from jsonschema import Draft7Validator
 from rich.console import Console
-from test_rules_cluster import GOOD, cluster_of
 
 from mooncake_config.cluster import Survey
 from mooncake_config.members import Cluster, Member
@@ -229,3 +232,30 @@ def test_nothing_foreign_reaches_the_terminal() -> None:
     survey = Survey(cluster, examine_cluster(cluster))
     assert "\x1b" not in page(survey)
     assert "geheim" not in page(survey) + json.dumps(cluster_document(survey))
+
+
+BAR = """
+import sys, time
+from mooncake_config.report.cluster import progress_bar
+with progress_bar() as tell:
+    for done in range(3):
+        tell("asking", done, 2)
+        time.sleep(0.15)
+print("answer")
+"""
+
+
+def test_a_bar_is_drawn_on_a_terminal_only() -> None:
+    """The bar goes to standard error where that is a terminal, is gone afterwards, and never goes elsewhere."""
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        environ = {**os.environ, "TERM": "xterm"}
+        done = subprocess.run(
+            [sys.executable, "-c", BAR], stdout=subprocess.PIPE, stderr=theirs, check=True, env=environ
+        )
+        os.close(theirs)
+        drawn = terminal.read(1 << 16).decode("utf-8", "replace")
+    assert done.stdout == b"answer\n"
+    assert "asking the nodes" in drawn
+    quiet = subprocess.run([sys.executable, "-c", BAR], capture_output=True, check=True)
+    assert quiet.stderr == b""
