@@ -121,6 +121,10 @@ class PastedCommand:
         faults: what in it cannot be read, or is not read by whom it is meant for.
         submits: whether it is a ``ray job submit``, whose shell's variables reach no process of the job.
         for_driver: names of the variables that its entrypoint sets, which reach the driver alone.
+        cleared: whether an ``env -i`` takes away all that the shell has.
+        unset: names of the variables that an ``env -u`` takes away.
+        through_sudo: behind a ``sudo`` that is not told to preserve the environment, the variables that it hands on
+            all the same; None where there is no such sudo.
     """
 
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +133,9 @@ class PastedCommand:
     faults: tuple[Fault, ...] = ()
     submits: bool = False
     for_driver: frozenset[str] = frozenset()
+    cleared: bool = False
+    unset: frozenset[str] = frozenset()
+    through_sudo: frozenset[str] | None = None
 
 
 def read_pasted_command(words: Sequence[str]) -> PastedCommand:
@@ -145,7 +152,8 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
     faults: list[Fault] = []
     spelt = list(_spelt_out(words, faults, _SCRIPTS_DEEP))
     flags = dict(_flag_values(spelt, _JOB_FLAGS))
-    outside = {**dict(_leading_assignments(spelt)), **dict(_carried_assignments(spelt))}
+    leading = _leading(spelt)
+    outside = {**leading.variables, **dict(_carried_assignments(spelt))}
     runtime_env = dict(_flag_values(spelt, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG)
     env_vars, env_faults = _env_vars(runtime_env) if runtime_env is not None else ({}, ())
     entrypoint = _entrypoint(spelt)
@@ -156,7 +164,10 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
         (*faults, *_odd_flags(spelt), *env_faults),
         # A file may hold env_vars too, and files are not read here.
         submits=entrypoint is not None and "--runtime-env" not in [word.partition("=")[0] for word in spelt],
-        for_driver=frozenset(name for name, _ in _leading_assignments(entrypoint or ())),
+        for_driver=frozenset(_leading(entrypoint or ()).variables),
+        cleared=leading.cleared,
+        unset=frozenset(leading.unset),
+        through_sudo=None if leading.handed is None else frozenset(leading.handed),
     )
 
 
@@ -266,20 +277,69 @@ def meant_flag(name: str) -> str | None:
     return known[close[0]] if close else None
 
 
-def _leading_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """``NAME=value`` words before a program: at the start, behind ``env`` and the like, behind what ends a command."""
-    at_start, behind_prefix, skipped = True, False, False
+@dataclass
+class _Leading:
+    """What stands before a program: the variables that it is given, and those that are taken away from it."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    cleared: bool = False
+    unset: set[str] = field(default_factory=set)
+    handed: set[str] | None = None
+
+    def assign(self, word: str) -> None:
+        """Takes a ``NAME=value``."""
+        name, _, value = word.partition("=")
+        self.variables[name] = value
+        self.unset.discard(name)
+        if self.handed is not None:
+            self.handed.add(name)
+
+    def begin(self, program: str) -> None:
+        """Takes a program that starts another one."""
+        if program == "sudo":
+            self.handed = set()
+
+    def take_option(self, program: str, word: str) -> str:
+        """Takes an option of ``env``, ``sudo`` and the like; gives it back where the next word is its value."""
+        name, _, value = word.partition("=")
+        if program == "sudo" and (re.fullmatch("-[a-zA-Z]*E[a-zA-Z]*", word) or word == "--preserve-env"):
+            self.handed = None
+        elif program == "sudo" and name == "--preserve-env" and self.handed is not None:
+            self.handed |= set(value.split(","))
+        elif program == "env" and re.fullmatch("-|-[a-zA-Z0]*i[a-zA-Z0]*|--ignore-environment", word):
+            self._clear()
+        elif program == "env" and (unset := re.fullmatch("--unset=(.*)|-[a-tv-zA-Z0]*u(.*)", word)):
+            self.take_away(unset[1] or unset[2] or "")
+        return word if word in _OPTIONS_WITH_VALUE else ""
+
+    def take_away(self, name: str) -> None:
+        """Takes the name of a variable that the program does not get."""
+        if name:
+            self.variables.pop(name, None)
+            self.unset.add(name)
+
+    def _clear(self) -> None:
+        self.variables.clear()
+        self.cleared = True
+
+
+def _leading(words: Sequence[str]) -> _Leading:
+    """What stands before a program: at the start, behind ``env`` and the like, behind what ends a command."""
+    found, at_start, prefix, awaited = _Leading(), True, "", ""
     for word in words:
-        if skipped:
-            skipped = False
+        if awaited:
+            found.take_away(word if (prefix, awaited) in (("env", "-u"), ("env", "--unset")) else "")
+            awaited = ""
         elif at_start and _ASSIGNMENT.match(word):
-            name, _, value = word.partition("=")
-            yield name, value
-        elif behind_prefix and word.startswith("-") and word != "--":
-            skipped = word in _OPTIONS_WITH_VALUE
+            found.assign(word)
+        elif prefix and word.startswith("-") and word != "--":
+            awaited = found.take_option(prefix, word)
         else:
-            behind_prefix = word in _BEFORE_PROGRAM
-            at_start = behind_prefix or not word.strip(_BETWEEN_COMMANDS)
+            program = word.rpartition("/")[2]
+            prefix = program if program in _BEFORE_PROGRAM else ""
+            at_start = bool(prefix) or not word.strip(_BETWEEN_COMMANDS)
+            found.begin(prefix)
+    return found
 
 
 def _carried_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mooncake_config.arguments import RUNTIME_ENV_FLAG, PastedCommand
@@ -47,13 +48,64 @@ class Job:
             environment=_environment(self.pasted),
             faults=self.faults,
         )
-        unheard = _submitter_only_variables(process, self.pasted) if self.pasted.submits else None
-        return replace(process, faults=(*process.faults, unheard)) if unheard else process
+        found = tuple(filter(None, _drops(process, self.pasted)))
+        return replace(process, faults=(*process.faults, *found)) if found else process
 
 
 def _environment(pasted: PastedCommand) -> Environment:
     real = real_environment(None)
+    if pasted.cleared or pasted.unset:
+        real = {name: text for name, text in real.items() if not pasted.cleared and name not in pasted.unset}
     return Environment({**real, **pasted.variables}, pasted.spots) if pasted.variables else Environment(real)
+
+
+def _drops(process: Process, pasted: PastedCommand) -> Iterator[Fault | None]:
+    """The variables of this shell that the command hands to nobody, or perhaps to nobody."""
+    if process.backend is not Backend.MOONCAKE:
+        return
+    if pasted.submits:
+        yield _submitter_only_variables(process, pasted)
+    elif pasted.through_sudo is not None:
+        yield _variables_before_sudo(process, pasted.through_sudo)
+    if pasted.cleared or pasted.unset:
+        yield _variables_before_env(pasted)
+
+
+def _variables_before_sudo(process: Process, handed: Collection[str]) -> Fault | None:
+    """The fields that variables win which ``sudo`` drops, where its rules do not say otherwise."""
+    lost = {
+        spec.wiring.variable: spec.name
+        for spec in FIELDS
+        if spec.wiring.variable not in handed
+        and (winner := process.winner(spec.name))
+        and winner.origin == Origin(Source.ENV, spec.wiring.variable or "")
+    }
+    if not lost:
+        return None
+    names = " and ".join(map(str, lost))
+    message = f"sudo hands {names} on with -E only, or where sudoers keeps such variables."
+    return _dropped(lost, message, f"write sudo --preserve-env={','.join(map(str, lost))}, or set it behind sudo.")
+
+
+def _variables_before_env(pasted: PastedCommand) -> Fault | None:
+    """The variables of fields that this shell has and ``env`` takes away."""
+    real = real_environment(None)
+    lost = {
+        spec.wiring.variable: spec.name
+        for spec in FIELDS
+        if (real.get(spec.wiring.variable or "") or "").strip() and spec.wiring.variable not in pasted.variables
+        if pasted.cleared or spec.wiring.variable in pasted.unset
+    }
+    if not lost:
+        return None
+    option = "-i" if pasted.cleared else "-u"
+    message = f"env {option} takes away {' and '.join(map(str, lost))}, which this shell has."
+    return _dropped(lost, message, f"leave out the {option}, or set it behind env.")
+
+
+def _dropped(lost: Mapping[str | None, str], message: str, fix: str) -> Fault:
+    origin = Origin(Source.ENV, next(filter(None, lost)))
+    return Fault("dropped-variable", tuple(lost.values()), origin, message, fix)
 
 
 def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault | None:
@@ -65,7 +117,7 @@ def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault 
         for spec, variable, claim in won
         if claim and claim.origin.source is Source.ENV and variable not in heard
     }
-    if not unheard or process.backend is not Backend.MOONCAKE:
+    if not unheard:
         return None
     message = f"ray job submit hands {', '.join(unheard)} to no actor, unless each node had it before Ray started."
     everywhere = {name: shown(raw) for name, (spec, raw) in unheard.items() if not spec.wiring.node_local}

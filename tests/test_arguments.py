@@ -110,6 +110,40 @@ def test_variables_of_a_pasted_command(command: str, variables: dict[str, str]) 
 
 
 @pytest.mark.parametrize(
+    ("command", "cleared", "unset", "through_sudo"),
+    [
+        ("A=1 python3 train.py -i -u B", False, set(), None),
+        ("env -i python3 train.py", True, set(), None),
+        ("/usr/bin/env - python3 train.py", True, set(), None),
+        ("env --ignore-environment python3 train.py", True, set(), None),
+        ("env -vi python3 train.py", True, set(), None),
+        ("env -u B -uC --unset=D --unset E python3 train.py", False, {"B", "C", "D", "E"}, None),
+        ("env -u B B=1 python3 train.py", False, set(), None),
+        ("env -C /job -u B python3 train.py", False, {"B"}, None),
+        ("env -S python3 train.py", False, set(), None),
+        ("sudo python3 train.py", False, set(), set()),
+        ("B=1 sudo -u miles A=1 python3 train.py", False, set(), {"A"}),
+        ("sudo -E python3 train.py", False, set(), None),
+        ("sudo -nE python3 train.py", False, set(), None),
+        ("sudo --preserve-env python3 train.py", False, set(), None),
+        ("sudo --preserve-env=A,B python3 train.py", False, set(), {"A", "B"}),
+        ("bash -c 'exec env -i sudo python3 train.py'", True, set(), set()),
+    ],
+)
+def test_variables_that_are_taken_away(
+    command: str, cleared: bool, unset: set[str], through_sudo: set[str] | None
+) -> None:
+    """env -i, env -u and sudo are read for what they keep from the program behind them."""
+    pasted = read_pasted_command(shlex.split(command))
+    assert (pasted.cleared, pasted.unset, pasted.through_sudo) == (cleared, unset, through_sudo)
+
+
+def test_variables_before_a_cleared_environment() -> None:
+    """What stands before env -i is taken away too, and what stands behind it is not."""
+    assert read_pasted_command(["A=1", "env", "-i", "B=2", "train.py"]).variables == {"B": "2"}
+
+
+@pytest.mark.parametrize(
     "command",
     [
         """bash -c "A=1 python3 train.py --mooncake-replica-num 2" """,

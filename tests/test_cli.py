@@ -8,7 +8,6 @@ import json
 import os
 import pty
 import re
-import shlex
 import signal
 import struct
 import subprocess
@@ -56,26 +55,12 @@ def status_of(*words: str) -> int | str | None:
     [
         (),
         ("explode",),
-        ("explain", "--role", "boss"),
-        ("explain", "--local-rank", "first"),
-        ("explain", "--local-rank", "-1"),
-        ("explain", "--local-rank", "١"),
-        ("explain", "--num-nodes", "0"),
-        ("explain", "--num-nodes", "99999999999"),
         ("explain", "--format", "xml"),
         ("check", "--host-root", "/nowhere/at/all"),
         ("check", "--host-root", __file__),
         ("schema", "--write", "--directory", "/proc/nowhere"),
         ("schema", "--write", "--directory", __file__),
-        ("explain", "--object-store-backend", "redis"),
-        ("explain", "--mooncake-replica-num", "two"),
-        ("explain", "--ignore", "MC999"),
         ("explain", "--num-node", "2"),
-        ("explain", "--", "train.py", "--object-store-backend", "redis"),
-        ("explain", "--", "train.py", "--mooncake-replica-num", "two"),
-        ("explain", "--mooncake-replica-num", "1", "--", "train.py", "--mooncake-replica-num", "1"),
-        ("explain", "--object-store-backend", "ray", "--", "train.py", "--object-store-backend=ray"),
-        ("explain", "--mooncake-store-init-kwargs", "{}", "--", "train.py", "--mooncake-store-init-kwargs", "{}"),
         ("rule", "MC999"),
         ("rule", ""),
         ("explain", "--field", "colour"),
@@ -179,66 +164,6 @@ def test_document_is_whole_with_errors(explain: Explain) -> None:
     assert document["setup"] is None
 
 
-def test_pasted_command(explain: Explain) -> None:
-    """A pasted command gives its flags and variables; everything else in it is left alone."""
-    command = (
-        'ray job submit --runtime-env-json {"env_vars":{"MOONCAKE_PROTOCOL":"tcp","MOONCAKE_MASTER":"10.0.0.5:1"}} -- '
-        "python3 train.py --role boss --num-nodes 64 --object-store-backend mooncake --mooncake-replica-num=2"
-    )
-    document = explain("--", *command.split())
-    assert document["fields"]["protocol"]["origin"] == "--runtime-env-json MOONCAKE_PROTOCOL"
-    assert document["replica_num"] == 2
-    assert (document["topology"]["num_nodes"], document["process"]["role"]) == (2, "trainer")
-    assert document["findings"] == []
-
-
-RAY_JOB = "ray job submit -- python3 train.py --object-store-backend mooncake"
-MASTER_ENV = """--runtime-env-json '{"env_vars": {"MOONCAKE_MASTER": "10.0.0.5:50051"}}'"""
-
-
-@pytest.mark.parametrize(
-    ("own", "command", "fields"),
-    [
-        ("", RAY_JOB, ["master_server_address"]),
-        ("", f"MOONCAKE_PROTOCOL=tcp {RAY_JOB}", ["master_server_address", "protocol"]),
-        ("", f"MOONCAKE_DEVICE=mlx5_0 {RAY_JOB}", ["master_server_address", "device_name"]),
-        ("", RAY_JOB.replace("python3", "MOONCAKE_PROTOCOL=tcp python3"), ["master_server_address", "protocol"]),
-        ("--role driver", RAY_JOB.replace("python3", "MOONCAKE_MASTER=10.0.0.6:1 python3"), None),
-        ("", RAY_JOB.replace("submit", f"submit {MASTER_ENV}"), None),
-        ("", f'{RAY_JOB} --mooncake-store-init-kwargs \'{{"master_server_address": "10.0.0.5:50051"}}\'', None),
-        ("", RAY_JOB.replace("submit", "submit --runtime-env=env.yaml"), None),
-        ("", RAY_JOB.replace("-- ", ""), ["master_server_address"]),
-        ("", "python3 train.py --object-store-backend mooncake", None),
-        ("", "ray start --head", None),
-    ],
-)
-def test_submitter_only_variable(own: str, command: str, fields: list[str] | None, explain: Explain) -> None:
-    """What only the submitting shell has reaches no actor; it is told where such a variable wins a field."""
-    document = explain(*own.split(), "--", *shlex.split(command))
-    found = [finding for finding in document["findings"] if finding["code"] == "MC132"]
-    assert [finding["fields"] for finding in found] == ([] if fields is None else [fields])
-    assert document["fields"]["master_server_address"]["value"]
-
-
-def test_way_out_of_the_submitting_shell(explain: Explain) -> None:
-    """What all nodes share goes into the runtime environment, masked; what belongs to a node is exported there."""
-    variables = "MOONCAKE_DEVICE=mlx5_0 MOONCAKE_TE_META_DATA_SERVER=http://u:geheim@10.0.0.5:8080/metadata"
-    document = explain("--", *shlex.split(f"{variables} {RAY_JOB}"))
-    (finding,) = (finding for finding in document["findings"] if finding["code"] == "MC132")
-    assert finding["fix"] == (
-        'put {"env_vars": {"MOONCAKE_MASTER": "10.0.0.5:50051", '
-        '"MOONCAKE_TE_META_DATA_SERVER": "http://u:***@10.0.0.5:8080/metadata"}} into --runtime-env-json; '
-        "export MOONCAKE_DEVICE on each node before Ray starts there."
-    )
-
-
-def test_pasted_command_without_backend(explain: Explain) -> None:
-    """A pasted command that selects no backend is read as mooncake, and an info says so."""
-    document = explain("--", "python3", "train.py")
-    assert document["backend"] == "mooncake"
-    assert [(f["code"], f["severity"]) for f in document["findings"]] == [("MC131", "info")]
-
-
 def test_ray_backend_needs_nothing(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Ray's object store nothing about Mooncake is an error, and there is no setup and no fingerprint."""
     monkeypatch.delenv("MOONCAKE_MASTER")
@@ -246,30 +171,6 @@ def test_ray_backend_needs_nothing(explain: Explain, monkeypatch: pytest.MonkeyP
     assert document["ok"]
     assert (document["setup"], document["fingerprint"]) == (None, None)
     assert {finding["severity"] for finding in document["findings"]} == {"warning"}
-
-
-@pytest.mark.parametrize(
-    ("words", "variables", "origin"),
-    [
-        (("--local-rank", "8"), {}, ("cli", "--local-rank")),
-        (("--local-rank", "8"), {"LOCAL_RANK": "3"}, ("cli", "--local-rank")),
-        ((), {"LOCAL_RANK": "8"}, ("env", "LOCAL_RANK")),
-    ],
-)
-def test_place_of_the_rank(
-    words: tuple[str, ...],
-    variables: dict[str, str],
-    origin: tuple[str, str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A rank that is too high names the place where it was set."""
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    main(["explain", "--num-nodes", "1", "--processes-per-node", "8", "--format", "json", *words])
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    (finding,) = (finding for finding in findings if finding["code"] == "MC111")
-    assert (finding["source"], finding["origin"]) == origin
 
 
 def test_healthy_ray_job(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

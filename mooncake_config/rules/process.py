@@ -560,6 +560,25 @@ def submitter_only_variable() -> None:
     """
 
 
+@reported_by_reading("MC136", Severity.WARNING)
+def dropped_variable() -> None:
+    """A program in a pasted command starts the next one without a variable that this shell has.
+
+    Sees `env -i`, `env -u NAME`, and `sudo` without -E or --preserve-env. What env takes away does not count here;
+    what sudo takes away does, since sudoers may keep it. Variables that are set behind them count.
+
+    Why: the shell has the variable, so everything looks right, and the trainer gets a default or no value at all.
+
+    Fix: set it behind env or sudo, or let it through.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- env -i python3 train.py
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo python3 train.py
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo -E python3 train.py
+    """
+
+
 @reported_by_reading("MC133", Severity.INFO)
 def abbreviated_flag() -> None:
     """A flag of ours is abbreviated in a pasted command.
