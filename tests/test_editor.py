@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+from strategies import edited, json_values
 
 from mooncake_config import ConfigError, Topology, resolve_store_config
 from mooncake_config.protocols import PROTOCOLS
@@ -180,6 +184,36 @@ def test_a_schema_that_is_not_there(editor: dict[str, Any]) -> None:
     (found,) = editor["own schema"]
     assert found["marked"] == '"7"'
     assert found["message"].startswith("Unable to load schema")
+
+
+def is_plain(value: object) -> bool:
+    """Whether every reader of JSON sees the same value: from 2^53 on JavaScript rounds, and 1.0 is no integer to it."""
+    return not isinstance(value, float) and not (isinstance(value, int) and abs(value) > 2**53)
+
+
+ODD = json_values().filter(is_plain)
+OBJECTS = st.one_of(
+    [st.fixed_dictionaries({spec.name: edited(st.from_regex(spec.form.pattern)) | ODD}) for spec in FIELDS]
+)
+"""Objects with one field, whose value is good, nearly good or odd."""
+
+
+def test_an_editor_and_a_validator_agree() -> None:
+    """The editor marks what a validator of JSON Schema refuses, and nothing else."""
+    values: list[dict[str, object]] = []
+
+    @settings(max_examples=200)
+    @given(OBJECTS)
+    def collect(value: dict[str, object]) -> None:
+        values.append(value)
+
+    collect()  # and then ask once: the client takes longer to start than to answer
+    asked = [{"do": "diagnose", "text": json.dumps(value)} for value in values]
+    marks = node("ask.cjs", {"schema": str(SCHEMA), "questions": asked})
+    is_valid = Draft7Validator(init_kwargs_schema()).is_valid
+    verdicts = [(value, found == [], is_valid(value)) for value, found in zip(values, marks, strict=True)]
+    assert {True, False} == {accepted for _, accepted, _ in verdicts}
+    assert [value for value, accepted, valid in verdicts if accepted is not valid] == []
 
 
 def refused(path: Path) -> bool:

@@ -179,6 +179,16 @@ def test_dependencies() -> None:
     assert names == ["humanfriendly", "pydantic", "pydantic-settings", "rich"]
 
 
+def test_every_dependency_has_a_reason() -> None:
+    """Each requirement of the package or of an extra stands in the table of reasons, stubs with what they type."""
+    lines = PROJECT["dependencies"] + [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
+    table = (ROOT / "docs" / "why.md").read_text("utf-8").partition("## Dependencies")[2]
+    named = set(re.findall(r"[a-z0-9][a-z0-9-]*[a-z0-9]", table))
+    needed = {Requirement(line).name.removeprefix("types-") for line in lines}
+    # The client has one row for its three builds.
+    assert {name for name in needed - named if not name.startswith("mooncake-transfer-engine-")} == set()
+
+
 def test_lowest_constraints_are_the_lower_bounds() -> None:
     """`make test-lowest` runs on exactly the versions that the dependencies name as their lowest."""
     bounds = {needed.name: lower_bound(needed) for needed in map(Requirement, PROJECT["dependencies"])}
