@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import shtab
 
-from mooncake_config.cli import COMPLETIONS, SHELLS, make_parser
+from mooncake_config.cli import COMPLETIONS
+from mooncake_config.commands import SHELLS, make_parser
 from mooncake_config.options import rule_names
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from mooncake_config.cli import COMPLETIONS, SHELLS, main
+from mooncake_config.cli import COMPLETIONS, main
+from mooncake_config.commands import SHELLS
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 30
