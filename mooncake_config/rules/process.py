@@ -40,7 +40,7 @@ def missing_master(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    if process.backend is not Backend.MOONCAKE or process.winner("master_server_address"):
+    if process.winner("master_server_address") or process.backend is not Backend.MOONCAKE:
         return
     variables = process.variables.variables
     hint = kubernetes_master(variables)
@@ -101,8 +101,8 @@ def _off_loopback(process: Process, name: str) -> str:
 
 
 def _is_guess(process: Process) -> bool:
-    winner = process.winner("local_hostname")
-    return winner is not None and winner.origin.source is Source.RAY and process.node.guessed
+    winner = process.winner("local_hostname") if process.node.guessed else None
+    return winner is not None and winner.origin.source is Source.RAY
 
 
 @rule("MC102", Severity.ERROR)
@@ -198,7 +198,7 @@ def nothing_contributed(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_GLOBAL_SEGMENT_SIZE=0 explain --num-nodes 1 --role driver
     """
-    if process.contributes_segment and process.size("global_segment_size") == 0:
+    if process.contributed == 0:
         message = "this process should contribute a segment and contributes 0 bytes; without any, puts fail (-200)."
         yield Problem(("global_segment_size",), message, 'write a size such as "8gb".')
 
@@ -324,7 +324,7 @@ def every_process_contributes(process: Process) -> Iterator[Problem]:
         explain --num-nodes 1 --processes-per-node 8 --local-rank 0
     """
     processes = process.topology.processes_per_node
-    unranked = process.role is Role.TRAINER and process.topology.local_rank is None
+    unranked = process.topology.local_rank is None and process.role is Role.TRAINER
     if unranked and processes and processes > 1 and process.backend is Backend.MOONCAKE:
         message = (
             f"{processes} processes run on this node and this one has no local rank: each would contribute a segment."
