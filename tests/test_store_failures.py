@@ -156,6 +156,14 @@ def test_put_failure(text: str, kind: type[StoreError], message: str) -> None:
     assert message in str(failure)
 
 
+def test_key_of_a_failed_put() -> None:
+    """A piece that could not be moved is named."""
+    error = RuntimeError("batch_put_from failed for bundle/rollout/1/buffer/a: -800")
+    failure = put_failure(error, master="m:1", needed=1000, replicas=1, buffer=64, chunk=32, holders=())
+    assert isinstance(failure, TransferError)
+    assert (failure.key, failure.peer) == ("bundle/rollout/1/buffer/a", "")
+
+
 class Descriptor:
     """A replica as the native client describes it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import multiprocessing
@@ -504,6 +505,17 @@ def test_close_with_a_result_in_use(master: MooncakeMaster, caplog: pytest.LogCa
     assert store._end.alive
     del kept
     assert not store._end.alive
+
+
+def test_garbage(master: MooncakeMaster, store: MooncakeObjectStore) -> None:
+    """A store that nobody refers to any more is closed by itself, and its segment goes."""
+    forgotten = open_object_store("mooncake", resolved(master.address))
+    assert len(segments(master)) == 2
+    end = forgotten._end
+    del forgotten
+    gc.collect()
+    assert not end.alive
+    assert len(segments(master)) == 1
 
 
 SCRIPT = textwrap.dedent(

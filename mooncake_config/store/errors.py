@@ -89,7 +89,10 @@ class MasterUnreachableError(StoreError):
 
 @dataclass(eq=False)
 class TransferError(StoreError):
-    """The bytes of ``key`` could not be moved from or to ``peer``, a segment's ``host:port``."""
+    """The bytes of ``key`` could not be moved from or to ``peer``, a segment's ``host:port``.
+
+    ``peer`` is empty for a put: the native client does not tell which segment the master had chosen.
+    """
 
     key: str = field(default="", kw_only=True)
     peer: str = field(default="", kw_only=True)

@@ -28,6 +28,7 @@ NO_ROOM = -200
 NOT_FOUND = -704
 
 _CODE = re.compile(r"(-\d+)\s*$")
+_KEY = re.compile(r" for (\S+): -\d+\s*$")
 _POOL = re.compile(r"no room for a piece|pool capacity|pool is exhausted")
 
 _WHEELS = (
@@ -128,7 +129,10 @@ def put_failure(
         message = f"no room for {needed:,} bytes in the store of {master} ({entry}). {entry.remedy}"
         return StoreFullError(message, code=code, needed=needed, replicas=replicas)
     message = f"the object could not be stored ({entry}). {entry.remedy}"
-    return TransferError(message, code=code) if code in {-800, -801} else StoreError(message, code=code)
+    if code in {-800, -801}:
+        key = _KEY.search(str(error))
+        return TransferError(message, code=code, key=key[1] if key else "")
+    return StoreError(message, code=code)
 
 
 def _buffer_failure(text: str, buffer: int, chunk: int, holders: Sequence[str]) -> BufferTooSmallError:
