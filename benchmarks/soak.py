@@ -1,8 +1,8 @@
 """A soak: producers and consumers over one master, with faults, for minutes: ``python -m benchmarks.soak SECONDS``.
 
-Producers put rollouts of which every number is the rollout's own; consumers get, compare and remove them. Meanwhile
-consumers are killed at random, the master is restarted, and the store is filled. Every ref that a put returned has to
-end in a rollout that came back whole, or in an error: a restarted master has forgotten all, so that one is expected.
+Producers put rollouts, no two of them alike; consumers get, compare and remove them. Meanwhile consumers are killed at
+random, the master is restarted, and the store is filled. Every ref that a put returned has to end in a rollout that
+came back whole, or in an error: a restarted master has forgotten all, so that one is expected.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import numpy as np
-
+from benchmarks.rollouts import rollout_of
+from mooncake_config.demo import equal
 from mooncake_config.resolve import Resolution, resolve_store_config
 from mooncake_config.store import open_object_store
 from mooncake_config.store.errors import StoreError
@@ -73,20 +73,9 @@ def resolution(address: str, role: str) -> Resolution:
     )
 
 
-def rollout(number: int, megabytes: int) -> dict[str, Any]:
-    """A rollout all of whose numbers tell which one it is."""
-    rows = [np.full(megabytes * 32 * 1024, number, np.int32) for _ in range(8)]
-    return {"tokens": rows, "rewards": [float(number)] * 8, "metadata": [{"number": number}] * 8}
-
-
-def is_rollout(number: int, got: dict[str, Any]) -> bool:
-    """Whether what came back is the rollout of that number, whole."""
-    return (
-        len(got["tokens"]) == 8
-        and all(bool((row == number).all()) for row in got["tokens"])
-        and got["rewards"] == [float(number)] * 8
-        and got["metadata"] == [{"number": number}] * 8
-    )
+def rollout(number: int) -> dict[str, Any]:
+    """The rollout of that number, of 1 to 4 MB."""
+    return rollout_of(1 + number % 4, seed=number)
 
 
 # --- what the processes do: a request, an answer ---
@@ -101,7 +90,7 @@ def produce(address: str, parent: Connection) -> None:
                 parent.send((None, 0, _fill(store)))
                 continue
             try:
-                ref = store.put(rollout(request, random.randint(1, 4)))
+                ref = store.put(rollout(request))
             except StoreError as error:
                 errors.append(f"put {type(error).__name__}")
                 parent.send((None, 0, errors))
@@ -113,9 +102,10 @@ def _fill(store: MooncakeObjectStore) -> list[str]:
     """Puts until the store refuses, and takes all of it back; the errors met."""
     kept: list[Any] = []
     errors: list[str] = []
+    filling = rollout_of(8)
     while not errors and len(kept) < 100:
         try:
-            kept.append(store.put(rollout(0, 8)))
+            kept.append(store.put(filling))
         except StoreError as error:
             errors.append(f"put {type(error).__name__}")
     for ref in kept:
@@ -134,7 +124,7 @@ def consume(address: str, parent: Connection) -> None:
             same, errors = None, []
             try:
                 with store.get(ref) as got:
-                    same = is_rollout(number, got)
+                    same = equal(rollout(number), got)
             except StoreError as error:
                 errors.append(f"get {type(error).__name__}")
             try:
