@@ -11,11 +11,13 @@ from mooncake_config.display import shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin
+from mooncake_config.rules import addresses as address_rules
+from mooncake_config.rules import launch as launch_rules
 from mooncake_config.rules import process as process_rules
 from mooncake_config.rules import reading as reading_rules
 from mooncake_config.rules import values as value_rules
 from mooncake_config.rules import variables as variable_rules
-from mooncake_config.rules.process import ignored_in_vain
+from mooncake_config.rules.launch import ignored_in_vain
 from mooncake_config.rules.rule import Problem, Rule, by_part, rules_in
 
 if TYPE_CHECKING:
@@ -44,7 +46,9 @@ __all__ = [
 
 _Subject = TypeVar("_Subject")
 
-PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(reading_rules, value_rules, process_rules, variable_rules)
+_OF_A_PROCESS = (reading_rules, value_rules, process_rules, address_rules, variable_rules, launch_rules)
+
+PROCESS_RULES: tuple[Rule[Process], ...] = rules_in(*_OF_A_PROCESS)
 """The rules of one process, by code."""
 
 _LOOKING = by_part(rule for rule in PROCESS_RULES if not rule.by_reading)
@@ -84,9 +88,7 @@ def __getattr__(name: str) -> object:
 def _all_rules() -> tuple[Rule[object], ...]:
     from mooncake_config.rules import cluster, endpoints, host, installed, plan
 
-    return rules_in(
-        reading_rules, value_rules, process_rules, variable_rules, host, installed, endpoints, plan, cluster
-    )
+    return rules_in(*_OF_A_PROCESS, host, installed, endpoints, plan, cluster)
 
 
 def _named(rules: Iterable[Rule[_Subject]]) -> dict[str, Rule[_Subject]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooncake_config.addresses import P2P, Reach, ip_of, is_loopback
+from mooncake_config.addresses import Reach, ip_of
 from mooncake_config.display import shown
 from mooncake_config.findings import Severity
 from mooncake_config.process import Backend, Process
 from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Origin, Source
-from mooncake_config.rules.rule import Problem, reported_by_reading, rule
+from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import DEFAULT_CHUNK, human_size
 from mooncake_config.sources import KWARGS_SPOT
 from mooncake_config.topology import Role
@@ -18,12 +18,6 @@ from mooncake_config.variables import kubernetes_master, meant_by
 
 _REPLICA_FLAG = Origin(Source.CLI, "--mooncake-replica-num")
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
-
-
-def _counted_nodes(process: Process) -> str:
-    """``2 nodes``; where only those that train are known, ``at least 2 nodes``."""
-    nodes, trainers = process.topology.num_nodes, process.topology.trainer_nodes
-    return f"{nodes} nodes" if nodes else f"at least {trainers} nodes"
 
 
 @rule("MC100", Severity.ERROR, protects=True)
@@ -55,54 +49,6 @@ def missing_master(process: Process) -> Iterator[Problem]:
 
 def _is_master(name: str, value: str) -> bool:
     return meant_by(name, value) == "MOONCAKE_MASTER"
-
-
-@rule("MC101", Severity.ERROR, about="odd_endpoints")
-def loopback_in_multi_node(process: Process) -> Iterator[Problem]:
-    """An address that only this machine can reach, in a job of several nodes.
-
-    Sees all of 127.0.0.0/8, ::1, localhost and its kin, and the spellings 127.1, 0x7f000001, ::ffff:127.0.0.1, in
-    local_hostname, master_server_address and metadata_server. With one node they are fine; with an unknown number of
-    nodes this is a warning.
-
-    Why: setup succeeds, and this node's own puts and gets work. From the other nodes a get gives nothing, a put -800;
-    a master on loopback costs a worker 90 silent seconds and ends in -1 (all measured on two hosts).
-
-    Fix: write the address on the data network; for local_hostname, unset it and start Ray with --node-ip-address.
-
-    Fires:
-        MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 explain --num-nodes 2 --node-ip 10.0.0.7
-    Silent:
-        MOONCAKE_LOCAL_HOSTNAME=127.0.0.1 explain --num-nodes 1 --node-ip 10.0.0.7
-    """
-    several = process.topology.several_nodes
-    if several is False:
-        return
-    count = f"this job has {_counted_nodes(process)}" if several else "the number of nodes is unknown"
-    for name, endpoint in process.odd_endpoints:
-        if endpoint.reach is Reach.LOOPBACK:
-            certain = several and not (name == "local_hostname" and _is_guess(process))
-            message = f"{shown(endpoint.host)} is a loopback address, which only this host reaches, and {count}."
-            yield Problem((name,), message, _off_loopback(process, name), None if certain else Severity.WARNING)
-
-
-def _off_loopback(process: Process, name: str) -> str:
-    if name != "local_hostname":
-        return "write the address that every node reaches it by."
-    winner = process.winner(name)
-    if winner and winner.origin.source is Source.RAY:
-        return "start Ray with --node-ip-address=ADDRESS of the data network, or export MOONCAKE_LOCAL_HOSTNAME."
-    node = process.node
-    if node.guessed or is_loopback(node.address):
-        return "set it to this node's address on the data network."
-    return (
-        f"set it to this node's address on the data network, or unset it to use the Ray node IP {shown(node.address)}."
-    )
-
-
-def _is_guess(process: Process) -> bool:
-    winner = process.winner("local_hostname") if process.node.guessed else None
-    return winner is not None and winner.origin.source is Source.RAY
 
 
 @rule("MC102", Severity.ERROR)
@@ -354,121 +300,6 @@ def rank_outside_the_node(process: Process) -> Iterator[Problem]:
         yield Problem((), message, fix, origin=process.rank_origin)
 
 
-@rule("MC112", Severity.WARNING)
-def guessed_node_ip(process: Process) -> Iterator[Problem]:
-    """local_hostname is a guess, since no Ray says what this node's IP is.
-
-    Sees the address of the default route, or loopback, in a job of several or an unknown number of nodes: no raylet
-    runs here, or several with different addresses.
-
-    Why: the default route often leads through the management network, not the data network.
-
-    Fix: run it where Ray runs, or pass --node-ip, or set MOONCAKE_LOCAL_HOSTNAME.
-
-    Fires:
-        explain --num-nodes 2
-    Silent:
-        explain --num-nodes 2 --node-ip 10.0.0.7
-    """
-    if _is_guess(process) and process.backend is Backend.MOONCAKE and process.topology.several_nodes is not False:
-        rivals = shown(", ".join(process.node.rivals), 200)
-        why = f"the raylets of this host differ ({rivals})" if rivals else "no Ray runs here to say the node IP"
-        message = f"{shown(process.node.address)} is a guess from this host's routes: {why}."
-        fix = "pass --node-ip (in Python: Topology(node_ip=…)), run it where Ray runs, or set MOONCAKE_LOCAL_HOSTNAME."
-        if rivals:
-            fix = "pass as --node-ip (Python: Topology(node_ip=…)) the one of this job, or set MOONCAKE_LOCAL_HOSTNAME."
-        yield Problem(("local_hostname",), message, fix)
-
-
-@rule("MC113", Severity.WARNING, about="odd_endpoints")
-def mixed_address_families(process: Process) -> Iterator[Problem]:
-    """local_hostname is IPv6 and the master or the metadata server IPv4, or the other way round.
-
-    Why: a node that is known by one family is not always reached by the other, and MC_USE_IPV6 decides for the engine.
-
-    Fix: use one family throughout.
-
-    Fires:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 --node-ip fd00::5
-    Silent:
-        MOONCAKE_MASTER=[fd00::1]:50051 explain --num-nodes 2 --node-ip fd00::5
-    """
-    own = process.own_endpoint.ip if process.own_endpoint else None
-    for name, endpoint in process.endpoints:
-        other = endpoint.ip
-        if own is not None and other is not None and own.version != other.version:
-            message = f"this client advertises {own} (IPv{own.version}) and {name} is {other} (IPv{other.version})."
-            yield Problem(("local_hostname", name), message, "use addresses of one family.")
-
-
-@rule("MC114", Severity.WARNING, about="odd_endpoints")
-def link_local_address(process: Process) -> Iterator[Problem]:
-    """An address is link-local: 169.254.0.0/16 or fe80::/10.
-
-    Why: such addresses are valid on one wire only, IPv6 ones only together with an interface, which differs by node.
-
-    Fix: write the address on the data network.
-
-    Fires:
-        MOONCAKE_LOCAL_HOSTNAME=169.254.3.4 explain --num-nodes 2
-    Silent:
-        MOONCAKE_LOCAL_HOSTNAME=10.0.0.7 explain --num-nodes 2
-    """
-    if process.topology.several_nodes is False:
-        return
-    for name, endpoint in process.odd_endpoints:
-        if endpoint.reach is Reach.LINK_LOCAL:
-            message = f"{shown(endpoint.host)} is link-local: other networks, and other interfaces, do not reach it."
-            yield Problem((name,), message, "write a routable address on the data network.")
-
-
-@rule("MC115", Severity.WARNING, about="odd_endpoints")
-def container_bridge_address(process: Process) -> Iterator[Problem]:
-    """An address is one of Docker's default bridge, 172.17.0.0/16.
-
-    Why: every host has the same bridge, so other nodes reach a container of their own, or nobody.
-
-    Fix: run the container with --network=host, or write the host's address.
-
-    Fires:
-        MOONCAKE_LOCAL_HOSTNAME=172.17.0.3 explain --num-nodes 2
-    Silent:
-        MOONCAKE_LOCAL_HOSTNAME=172.18.0.3 explain --num-nodes 2
-    """
-    if process.topology.several_nodes is False:
-        return
-    for name, endpoint in process.odd_endpoints:
-        if endpoint.reach is Reach.BRIDGE:
-            message = f"{shown(endpoint.host)} lies in Docker's default bridge network, which other hosts cannot reach."
-            fix = "run the container with --network=host, or write the host's own address."
-            yield Problem((name,), message, fix)
-
-
-@rule("MC116", Severity.INFO, about="urls")
-def hostname_not_advertised(process: Process) -> Iterator[Problem]:
-    """With a metadata server the engine advertises another address than local_hostname for its own calls.
-
-    Sees a metadata_server other than P2PHANDSHAKE in a job of several nodes, where MC_TCP_BIND_ADDRESS is not set.
-
-    Why: outside of P2PHANDSHAKE the Transfer Engine takes the first address of the host that is not loopback
-    (transfer_engine_impl.cpp), which may lie in the management network.
-
-    Fix: export MC_TCP_BIND_ADDRESS on each node with the address that local_hostname has there.
-
-    Fires:
-        MOONCAKE_TE_META_DATA_SERVER=http://10.0.0.5:8080/metadata explain --num-nodes 2
-    Silent:
-        explain --num-nodes 2
-    """
-    address, bound = process.text("metadata_server"), process.variables.variables.get("MC_TCP_BIND_ADDRESS", "")
-    own = process.own_endpoint
-    if address in (None, P2P) or bound.strip() or own is None or process.topology.several_nodes is False:
-        return
-    message = "with a metadata server the engine advertises the host's first address for its calls, not local_hostname."
-    fix = f"export MC_TCP_BIND_ADDRESS={shown(own.host)} here, and on each node its own address, or use {P2P}."
-    yield Problem(("metadata_server", "local_hostname"), message, fix)
-
-
 @rule("MC117", Severity.WARNING)
 def more_trainer_nodes_than_nodes(process: Process) -> Iterator[Problem]:
     """More nodes are said to train than the job has.
@@ -504,124 +335,3 @@ def cxl_without_size(process: Process) -> Iterator[Problem]:
     if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
         message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
         yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")
-
-
-@rule("MC130", Severity.INFO)
-def ignored_in_vain(_: Process) -> Iterator[Problem]:
-    """A finding was to be ignored, and cannot be.
-
-    Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
-    native code.
-
-    Why: there is no value to go on with, or the process would die.
-
-    Fix: correct what the finding names.
-
-    Fires:
-        explain --num-nodes 1 --ignore missing-master
-    Silent:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
-    """
-    return iter(())  # settle yields it, which alone knows what was to be ignored
-
-
-@reported_by_reading("MC131", Severity.INFO)
-def assumed_backend() -> None:
-    """A pasted command does not say --object-store-backend, and is read as mooncake.
-
-    Why: without the flag the job uses Ray's object store, and every Mooncake setting in it does nothing.
-
-    Fix: add --object-store-backend mooncake.
-
-    Fires:
-        explain --num-nodes 1 -- python3 train.py
-    Silent:
-        explain --num-nodes 1 -- python3 train.py --object-store-backend mooncake
-    """
-
-
-@reported_by_reading("MC132", Severity.WARNING)
-def submitter_only_variable() -> None:
-    """A variable stands in the shell that submits a Ray job, which hands it to nobody.
-
-    Sees a pasted `ray job submit` where a field is won by a variable of the shell, by NAME=value before the command,
-    or by NAME=value in its entrypoint, which reaches the driver alone. A command with a --runtime-env file is let
-    alone: the file may hold them.
-
-    Why: actors get the variables of the shell that ran `ray start` on their node, and those of the runtime environment
-    (measured on two hosts). What only the submitting shell has, no process of the job sees.
-
-    Fix: put it into env_vars of --runtime-env-json; what belongs to one node is exported there before Ray starts.
-
-    Fires:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- ray job submit -- python3 train.py
-    Silent:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- python3 train.py
-    """
-
-
-@reported_by_reading("MC136", Severity.WARNING)
-def dropped_variable() -> None:
-    """A program in a pasted command starts the next one without a variable that this shell has.
-
-    Sees `env -i`, `env -u NAME`, and `sudo` without -E or --preserve-env. What env takes away does not count here;
-    what sudo takes away does, since sudoers may keep it. Variables that are set behind them count.
-
-    Why: the shell has the variable, so everything looks right, and the trainer gets a default or no value at all.
-
-    Fix: set it behind env or sudo, or let it through.
-
-    Fires:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- env -i python3 train.py
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo python3 train.py
-    Silent:
-        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo -E python3 train.py
-    """
-
-
-@reported_by_reading("MC133", Severity.INFO)
-def abbreviated_flag() -> None:
-    """A flag of ours is abbreviated in a pasted command.
-
-    Why: argparse takes a beginning that only one flag has, so it works, until a flag with the same beginning is added.
-
-    Fix: write the flag in full.
-
-    Fires:
-        explain --num-nodes 1 -- python3 train.py --mooncake-store-init '{"protocol": "tcp"}'
-    Silent:
-        explain --num-nodes 1 -- python3 train.py --mooncake-store-init-kwargs '{"protocol": "tcp"}'
-    """
-
-
-@reported_by_reading("MC134", Severity.WARNING)
-def misspelt_flag() -> None:
-    """A word of a pasted command is nearly a flag of ours.
-
-    Sees underscores for hyphens, capitals, a dash that a chat made of two hyphens, and letters that are wrong or too
-    many.
-
-    Why: the trainer's parser refuses it or passes it by, and what was written behind it holds nowhere.
-
-    Fix: write the flag that the message names.
-
-    Fires:
-        explain --num-nodes 1 -- python3 train.py --mooncake_store_init_kwargs '{"protocol": "tcp"}'
-    Silent:
-        explain --num-nodes 1 -- python3 train.py --mooncake-master-port 50051
-    """
-
-
-@reported_by_reading("MC135", Severity.WARNING)
-def unreadable_script() -> None:
-    """The script of a `bash -c` in a pasted command has a quotation that is not closed.
-
-    Why: no shell runs it as it stands, and no flag or variable in it can be told.
-
-    Fix: close the quotation, or paste the command that stands in the script.
-
-    Fires:
-        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{"
-    Silent:
-        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{}'"
-    """

@@ -1,0 +1,130 @@
+"""MC13x: pages of what is reported while a launch line is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooncake_config.findings import Severity
+from mooncake_config.process import Process
+from mooncake_config.rules.rule import Problem, reported_by_reading, rule
+
+
+@rule("MC130", Severity.INFO)
+def ignored_in_vain(_: Process) -> Iterator[Problem]:
+    """A finding was to be ignored, and cannot be.
+
+    Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
+    native code.
+
+    Why: there is no value to go on with, or the process would die.
+
+    Fix: correct what the finding names.
+
+    Fires:
+        explain --num-nodes 1 --ignore missing-master
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
+    """
+    return iter(())  # settle yields it, which alone knows what was to be ignored
+
+
+@reported_by_reading("MC131", Severity.INFO)
+def assumed_backend() -> None:
+    """A pasted command does not say --object-store-backend, and is read as mooncake.
+
+    Why: without the flag the job uses Ray's object store, and every Mooncake setting in it does nothing.
+
+    Fix: add --object-store-backend mooncake.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --object-store-backend mooncake
+    """
+
+
+@reported_by_reading("MC132", Severity.WARNING)
+def submitter_only_variable() -> None:
+    """A variable stands in the shell that submits a Ray job, which hands it to nobody.
+
+    Sees a pasted `ray job submit` where a field is won by a variable of the shell, by NAME=value before the command,
+    or by NAME=value in its entrypoint, which reaches the driver alone. A command with a --runtime-env file is let
+    alone: the file may hold them.
+
+    Why: actors get the variables of the shell that ran `ray start` on their node, and those of the runtime environment
+    (measured on two hosts). What only the submitting shell has, no process of the job sees.
+
+    Fix: put it into env_vars of --runtime-env-json; what belongs to one node is exported there before Ray starts.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- ray job submit -- python3 train.py
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 2 -- python3 train.py
+    """
+
+
+@reported_by_reading("MC136", Severity.WARNING)
+def dropped_variable() -> None:
+    """A program in a pasted command starts the next one without a variable that this shell has.
+
+    Sees `env -i`, `env -u NAME`, and `sudo` without -E or --preserve-env. What env takes away does not count here;
+    what sudo takes away does, since sudoers may keep it. Variables that are set behind them count.
+
+    Why: the shell has the variable, so everything looks right, and the trainer gets a default or no value at all.
+
+    Fix: set it behind env or sudo, or let it through.
+
+    Fires:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- env -i python3 train.py
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo python3 train.py
+    Silent:
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo -E python3 train.py
+    """
+
+
+@reported_by_reading("MC133", Severity.INFO)
+def abbreviated_flag() -> None:
+    """A flag of ours is abbreviated in a pasted command.
+
+    Why: argparse takes a beginning that only one flag has, so it works, until a flag with the same beginning is added.
+
+    Fix: write the flag in full.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py --mooncake-store-init '{"protocol": "tcp"}'
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --mooncake-store-init-kwargs '{"protocol": "tcp"}'
+    """
+
+
+@reported_by_reading("MC134", Severity.WARNING)
+def misspelt_flag() -> None:
+    """A word of a pasted command is nearly a flag of ours.
+
+    Sees underscores for hyphens, capitals, a dash that a chat made of two hyphens, and letters that are wrong or too
+    many.
+
+    Why: the trainer's parser refuses it or passes it by, and what was written behind it holds nowhere.
+
+    Fix: write the flag that the message names.
+
+    Fires:
+        explain --num-nodes 1 -- python3 train.py --mooncake_store_init_kwargs '{"protocol": "tcp"}'
+    Silent:
+        explain --num-nodes 1 -- python3 train.py --mooncake-master-port 50051
+    """
+
+
+@reported_by_reading("MC135", Severity.WARNING)
+def unreadable_script() -> None:
+    """The script of a `bash -c` in a pasted command has a quotation that is not closed.
+
+    Why: no shell runs it as it stands, and no flag or variable in it can be told.
+
+    Fix: close the quotation, or paste the command that stands in the script.
+
+    Fires:
+        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{"
+    Silent:
+        explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{}'"
+    """
