@@ -86,7 +86,7 @@ class Outcome:
 
 def outcome(printed: str) -> Outcome:
     """Reads the output of the example."""
-    rollouts = re.findall(r"^rollout \d+: made with weights (\d+), 128 samples, loss ([\d.]+)$", printed, re.MULTILINE)
+    rollouts = re.findall(r"^rollout \d+: made with weights (\d+), loss ([\d.]+)$", printed, re.MULTILINE)
     (digest,) = re.findall(r"^digest ([0-9a-f]{64})$", printed, re.MULTILINE)
     return Outcome([int(made) for made, _ in rollouts], [float(loss) for _, loss in rollouts], digest)
 

@@ -251,26 +251,39 @@ def start_actors(args: argparse.Namespace) -> tuple[Any, list[Any]]:
 
 
 def train(args: argparse.Namespace, manager: Any, trainers: Sequence[Any]) -> tuple[Floats, list[float]]:
-    """Trains, and returns the final weights and the loss of every rollout, which is 1 less the mean reward.
+    """Trains. Returns the final weights and the loss of each rollout.
 
-    A rollout is asked for in time to be ``ahead`` of the training: with 0 each is made with the newest weights while
-    the trainers wait, with 1 the next one is made while they work on this one.
+    With ``ahead`` 0 a rollout is made with the newest weights, while the trainers wait for it. With 1 it is asked for
+    one update earlier, and made while they work on the one before.
     """
     ahead = args.rollouts_ahead if args.fully_async else 0
     coming: deque[tuple[int, Any]] = deque()
-    weights, losses, asked = initial_weights(), [], 0
+    weights, losses, asked, waited, began = initial_weights(), [], 0, 0.0, time.monotonic()
     for rollout_id in range(args.num_rollout):
         while asked <= min(rollout_id + ahead, args.num_rollout - 1):
             coming.append((rollout_id, manager.generate.remote(asked, weights)))
             asked += 1
-        made_with, refs = coming.popleft()
-        shares = ray.get([trainer.gradient.remote(ref) for trainer, ref in zip(trainers, ray.get(refs), strict=True)])
-        rewards = np.concatenate([rewards for _, rewards in shares])
-        gradient = sum(gradient for gradient, _ in shares) / len(rewards)
-        weights = ray.get([trainer.step.remote(gradient) for trainer in trainers])[0]
-        losses.append(1 - float(rewards.mean()))
-        print(f"rollout {rollout_id}: made with weights {made_with}, {len(rewards)} samples, loss {losses[-1]:.4f}")
+        made_with, rollout = coming.popleft()
+        before = time.monotonic()
+        refs = ray.get(rollout)
+        waited += time.monotonic() - before
+        weights, loss = update(trainers, refs)
+        losses.append(loss)
+        print(f"rollout {rollout_id}: made with weights {made_with}, loss {loss:.4f}")
+    seconds = time.monotonic() - began
+    print(
+        f"{asked} rollouts through {args.object_store_backend} in {seconds:.2f} s; the trainers waited {waited:.2f} s"
+    )
     return weights, losses
+
+
+def update(trainers: Sequence[Any], refs: Sequence[Any]) -> tuple[Floats, float]:
+    """One step on a rollout. Returns the new weights and the loss that it lowers: 1 less the mean reward."""
+    shares = ray.get([trainer.gradient.remote(ref) for trainer, ref in zip(trainers, refs, strict=True)])
+    rewards = np.concatenate([rewards for _, rewards in shares])
+    gradient = sum(gradient for gradient, _ in shares) / len(rewards)
+    weights = ray.get([trainer.step.remote(gradient) for trainer in trainers])
+    return weights[0], 1 - float(rewards.mean())
 
 
 def digest(weights: Floats, losses: Sequence[float]) -> str:
@@ -304,9 +317,7 @@ def main() -> None:
     args = parsed()
     ray.init()
     manager, trainers = start_actors(args)
-    began = time.monotonic()
     weights, losses = train(args, manager, trainers)
-    print(f"{args.num_rollout} rollouts through {args.object_store_backend} in {time.monotonic() - began:.2f} s")
     print(f"digest {digest(weights, losses)}")
     ray.get(manager.close.remote())
     ray.get([trainer.close.remote() for trainer in trainers])  # last, since the segment goes with them
