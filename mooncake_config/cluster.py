@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import platform
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ LISTEN_SECONDS = 10.0
 ALL_PAIRS = 16
 """Nodes up to which every pair is tried."""
 _HEAD = "node:__internal_head__"
+_ENDPOINT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 Progress = Callable[[str, int, int], None]
 """Told what is done, how many nodes have answered, and of how many."""
@@ -175,8 +177,9 @@ def _attached(address: str) -> Iterator[Any]:
 
 
 def _attach(ray: Any, address: str) -> None:
-    if address != AUTO:
-        _refuse_dead_address(address)
+    named = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
+    if _ENDPOINT.fullmatch(named):
+        _refuse_dead_address(named)
     # In a thread, since Ray tries a dead address for minutes and cannot be told to stop.
     said = at_once([partial(_init, ray, address)], ATTACH_SECONDS)[0]
     if said is None:
@@ -307,7 +310,10 @@ def _ask(
 
 
 def _collect(ray: Any, refs: Mapping[Any, str], seconds: float, told: Callable[[int, int], None]) -> dict[str, object]:
-    """What each node gave back, by its name; a :class:`Silence` where that was nothing within the limit."""
+    """What each node gave back, by its name; a :class:`Silence` where that was nothing within the limit.
+
+    As long as answers come, nobody is given up for half of the limit more: raylets that share a busy machine are slow.
+    """
     waiting, ends = dict(refs), time.monotonic() + seconds
     found: dict[str, object] = {}
     told(0, len(refs))
@@ -315,6 +321,7 @@ def _collect(ray: Any, refs: Mapping[Any, str], seconds: float, told: Callable[[
         ready, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=min(left, 0.2))
         for ref in ready:
             found[waiting.pop(ref)] = _given(ray, ref)
+            ends = max(ends, time.monotonic() + seconds / 2)
         told(len(found), len(refs))
     return {**{name: Silence(f"did not answer within {seconds:g} s") for name in waiting.values()}, **found}
 

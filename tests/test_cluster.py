@@ -245,7 +245,7 @@ def test_stopped_node_is_a_finding_and_not_a_hang(raylets: Raylets) -> None:
         os.kill(raylets.last, signal.SIGCONT)
     assert "did not answer within 12 s" in found["silence"]
     assert len(found["silence"]) == 4
-    assert found["seconds"] < 40
+    assert found["seconds"] < 60
 
 
 @needs_ray
@@ -288,18 +288,37 @@ def test_address_where_no_head_is(talk: Any, says: str) -> None:
 
 @needs_ray
 @pytest.mark.ray
-def test_no_cluster_on_this_host(tmp_path: Path) -> None:
-    """Where no Ray runs at all, auto says so at once."""
+def test_dead_address_in_the_environment() -> None:
+    """The address in RAY_ADDRESS, which auto means where it is set, is asked first too."""
+    began = time.monotonic()
+    done = check_cluster("-q", environ={"RAY_ADDRESS": f"127.0.0.1:{dead_port()}"})
+    assert done.returncode == 1
+    assert "refuses connections" in done.stdout
+    assert time.monotonic() - began < 20
+
+
+@needs_ray
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    ("left_behind", "says"),
+    [(None, "Could not find any running Ray"), ("127.0.0.1:1", "could not attach to the cluster (auto) within 20 s")],
+    ids=["none", "dead"],
+)
+def test_no_cluster_on_this_host(tmp_path: Path, left_behind: str | None, says: str) -> None:
+    """Where no Ray runs auto says so; where a head died and left its address behind, it is given up after a while."""
     alone = ["unshare", "--pid", "--net", "--fork", "--mount-proc", "--kill-child"]
     if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs root for a process namespace of its own")
+    if left_behind:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray/ray_current_cluster").write_text(left_behind)
     command = [*alone, sys.executable, "-m", "mooncake_config", "check", "--cluster", "-q"]
     environ = {**os.environ, **QUIET, "RAY_TMPDIR": str(tmp_path)}
     environ.pop("RAY_ADDRESS", None)
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False, timeout=60)
     assert done.returncode == 1
     assert "MC400" in done.stdout
-    assert "Could not find any running Ray" in " ".join(done.stdout.split())
+    assert says in " ".join(done.stdout.split())
 
 
 def test_without_ray() -> None:
