@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from mooncake_config.address_parsers import parse_hostname, parse_master, parse_metadata
 from mooncake_config.addresses import (
     HOSTNAME_EXAMPLE,
     HOSTNAME_PATTERN,
@@ -17,9 +18,6 @@ from mooncake_config.addresses import (
     MASTER_PATTERN,
     METADATA_PATTERN,
     P2P,
-    parse_hostname,
-    parse_master,
-    parse_metadata,
 )
 from mooncake_config.display import masked
 from mooncake_config.protocols import DEVICE_PATTERN, PROTOCOL_PATTERN, PROTOCOLS, parse_device_name, parse_protocol
