@@ -186,7 +186,10 @@ def _attach(ray: Any, address: str) -> None:
         message = f"Ray could not attach to the cluster ({shown(address)}) within {ATTACH_SECONDS:g} s."
         raise _NoCluster(message, "see `ray status`; a head that died leaves its address behind: `ray stop --force`.")
     if said:
-        raise _NoCluster(said, "start Ray on this machine (`ray start --address=HEAD:6379`), or give --address.")
+        fix = "start Ray on this machine (`ray start --address=HEAD:6379`), or give --address."
+        if "version mismatch" in said.lower():
+            fix = "run this with the Python environment of the cluster's nodes: Ray and Python must be the same."
+        raise _NoCluster(f"Ray cannot attach to a cluster ({shown(address)}): {said}", fix)
 
 
 def _init(ray: Any, address: str) -> str:
@@ -194,8 +197,7 @@ def _init(ray: Any, address: str) -> str:
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except BaseException as error:  # noqa: BLE001 - whatever Ray raises is the answer, SystemExit included
-        words = " ".join(str(error).split()) or type(error).__name__
-        return f"Ray cannot attach to a cluster ({shown(address)}): {shown(words, 300)}"
+        return shown(" ".join(str(error).split()) or type(error).__name__, 300)
     return ""
 
 

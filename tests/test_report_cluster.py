@@ -111,7 +111,7 @@ def test_node_without_an_answer_has_a_row() -> None:
     """A node that gave no answer, one without this package and one with another version are told apart."""
     lines = (f"10.0.0.5 {SMALL}", "10.0.0.6  silent", "10.0.0.7  without-package", "10.0.0.8 mooncake-config=0.0.1")
     text = page(surveyed(*lines))
-    for row in ("10.0.0.5 (head) yes", "10.0.0.6        no", "10.0.0.7        without us", "10.0.0.8        other ver"):
+    for row in ("10.0.0.5 (head) yes", "10.0.0.6        no", "10.0.0.7        no package", "10.0.0.8        other ver"):
         assert f"\n{row}" in text
     assert "on 10.0.0.5" in text
 

@@ -209,7 +209,7 @@ def _differing(cluster: Cluster, aspects: Sequence[_Aspect], width: int) -> Iter
 def _answer_cell(member: Member) -> tuple[str, str]:
     if member.node:
         return "yes", ""
-    return ("no", "") if member.silence else ("without us", "") if member.lacks else ("other version", "")
+    return ("no", "") if member.silence else ("no package", "") if member.lacks else ("other version", "")
 
 
 def _row_name(members: Sequence[Member]) -> str:

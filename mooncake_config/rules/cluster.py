@@ -19,6 +19,8 @@ from mooncake_config.sources import FieldSpec
 _VALUES_NAMED = 4
 """Different values that a sentence names one by one."""
 _PAIRS_NAMED = 3
+_PASTED = 1000
+"""Characters of a value that is shown to be pasted."""
 _ALIKE = "install one version of it on every node: the same image, or the same lock file."
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 
@@ -200,7 +202,7 @@ def variable_on_the_driver_only(cluster: Cluster) -> Iterator[Problem]:
     """
     apart = {spec: _apart(cluster, spec) for spec in FIELDS if _from_variable(cluster.driver, spec)}
     unheard = {spec: members for spec, members in apart.items() if members}
-    sharing = {spec.wiring.variable or "": shown(cluster.driver.values[spec.name]) for spec in unheard}
+    sharing = {spec.wiring.variable: shown(cluster.driver.values[spec.name], _PASTED) for spec in unheard}
     for spec, members in unheard.items():
         here = f"{spec.wiring.variable} is {shown(_raw(cluster.driver, spec.name))} in this shell"
         where = "reaches no node" if len(members) == len(cluster.asked) else f"does not reach {cluster.names(members)}"
@@ -278,8 +280,8 @@ def same_hostname_on_two_nodes(cluster: Cluster) -> Iterator[Problem]:
         10.0.0.5  MOONCAKE_LOCAL_HOSTNAME=10.0.0.5
         10.0.0.7  MOONCAKE_LOCAL_HOSTNAME=10.0.0.7
     """
-    foreign = {id(member) for member, _ in _foreigners(cluster)}
-    own = [member for member in cluster.asked if member.own_endpoint and id(member) not in foreign]
+    foreign = _foreigners(cluster)
+    own = [member for member in cluster.asked if member.own_endpoint and member.name not in foreign]
     for host, members in grouped(own, lambda member: member.own_endpoint.host if member.own_endpoint else "").items():
         if len({member.address for member in members}) > 1 and not is_loopback(host):
             message = f"{few_names([member.name for member in members], 0)} advertise the same address, {shown(host)}."
@@ -305,12 +307,12 @@ def address_of_another_node(cluster: Cluster) -> Iterator[Problem]:
         10.0.0.5  MOONCAKE_LOCAL_HOSTNAME=10.0.0.5
         10.0.0.7  MOONCAKE_LOCAL_HOSTNAME=10.0.0.7
     """
-    pairs = {member.name: owner for member, owner in _foreigners(cluster)}
-    foreign = [member for member, _ in _foreigners(cluster)]
+    owners = _foreigners(cluster)
+    foreign = [member for member in cluster.asked if member.name in owners]
     by_place = grouped(foreign, lambda member: (_host(member), _winner_origin(member, "local_hostname")))
     for (host, origin), members in by_place.items():
         verb = "advertises" if len(members) == 1 else "advertise"
-        owner = shown(pairs[members[0].name].name)
+        owner = shown(owners[members[0].name].name)
         whose = "the address of another node" if owner == host else f"an address of node {owner}"
         message = f"{cluster.names(members)} {verb} {shown(host)}, {whose}."
         fix = "take it out of what reaches every node; unset, each node uses its own Ray node IP."
@@ -321,16 +323,16 @@ def _host(member: Member) -> str:
     return member.own_endpoint.host if member.own_endpoint else ""
 
 
-def _foreigners(cluster: Cluster) -> list[tuple[Member, Member]]:
-    """Members that advertise an address which they have not and another member has, and that member."""
-    owners = {address: member for member in cluster.asked for address in _addresses(member)}
-    found = []
+def _foreigners(cluster: Cluster) -> dict[str, Member]:
+    """Names of members that advertise an address which they have not and another member has, and that member."""
+    having = {address: member for member in cluster.asked for address in _addresses(member)}
+    owners = {}
     for member in cluster.asked:
         ip = ip_of(_host(member))
-        owner = owners.get(str(ip)) if ip and member.node and member.node.is_own(str(ip)) is False else None
+        owner = having.get(str(ip)) if ip and member.node and member.node.is_own(str(ip)) is False else None
         if owner and owner.address != member.address:
-            found.append((member, owner))
-    return found
+            owners[member.name] = owner
+    return owners
 
 
 def _addresses(member: Member) -> tuple[str, ...]:
