@@ -132,18 +132,9 @@ def test_failover(tmp_path: Path) -> None:
         assert told["closing"] < 1
 
 
-# --- a link that is cut ---
+# --- attempts, and what they come to ---
 
-HOLDER = """
-import sys, time
-from test_store_mooncake import resolved
-from mooncake_config.store import open_object_store
-
-with open_object_store("mooncake", resolved(sys.argv[1], local_hostname=sys.argv[2]), ignore=sys.argv[3:]):
-    print("ready", flush=True)
-    sys.stdin.readline()
-"""
-CALLER = """
+ATTEMPTS = """
 import sys, time
 from rollouts import differences, rollout
 from test_store_mooncake import resolved
@@ -156,13 +147,65 @@ def attempt(name, operation):
         outcome = operation() or "fine"
     except StoreError as error:
         outcome = type(error).__name__
-        print(error, file=sys.stderr)
     print(name, outcome, round(time.monotonic() - started, 1), flush=True)
 
 def read(ref):
     with store.get(ref) as got:
         assert differences(rollout(), got) == {}
+"""
 
+
+# --- a master that hangs ---
+
+WAITER = (
+    ATTEMPTS
+    + """
+with open_object_store("mooncake", resolved(sys.argv[1]), native_log="quiet") as store:
+    ref = store.put(rollout())
+    print("stored", flush=True)
+    sys.stdin.readline()
+    for name, operation in {"put": lambda: store.put(rollout()), "get": lambda: read(ref)}.items():
+        attempt(name, operation)
+    sys.stdin.readline()
+    attempt("put", lambda: store.remove(store.put(rollout())))
+    attempt("get", lambda: read(ref))
+"""
+)
+
+
+def test_master_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master that hangs is MasterUnreachableError after twice MC_RPC_TIMEOUT_MS; when it goes on, so does the store.
+
+    Without that variable of Mooncake's own it takes 60 s (measured).
+    """
+    monkeypatch.setenv("MC_RPC_TIMEOUT_MS", "3000")
+    with start_mooncake_master() as master, python([], WAITER, master.address) as caller:
+        assert line(caller.stdout) == "stored"
+        os.kill(master.pid, signal.SIGSTOP)
+        answer(caller)
+        for expected in ("put", "get"):
+            name, what, seconds = outcome(line(caller.stdout))
+            assert (name, what) == (expected, "MasterUnreachableError")
+            assert seconds < 25
+        os.kill(master.pid, signal.SIGCONT)
+        answer(caller)
+        assert [outcome(line(caller.stdout))[:2] for _ in range(2)] == [("put", "fine"), ("get", "fine")]
+
+
+# --- a link that is cut ---
+
+HOLDER = """
+import sys, time
+from test_store_mooncake import resolved
+from mooncake_config.store import open_object_store
+
+with open_object_store("mooncake", resolved(sys.argv[1], local_hostname=sys.argv[2]), ignore=sys.argv[3:]):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+CALLER = (
+    ATTEMPTS
+    + """
 resolution = resolved(sys.argv[1], local_hostname=sys.argv[2], role="rollout-manager")
 with open_object_store("mooncake", resolution, native_log="quiet") as store:
     ref = store.put(rollout())
@@ -183,6 +226,7 @@ with open_object_store("mooncake", resolution, native_log="quiet") as store:
     attempt("get", lambda: read(ref))
     attempt("remove", lambda: store.remove(ref))
 """
+)
 
 
 @contextmanager
