@@ -213,11 +213,12 @@ def test_ignored_across_nodes() -> None:
     assert kept["MC130"] == "info"
 
 
-def test_over_ray_nothing_is_more_than_a_warning() -> None:
-    """With Ray's object store nothing about Mooncake is an error, across nodes either."""
-    lines = ("10.0.0.5 Mooncake=1", "10.0.0.7 Mooncake=2")
-    findings = examine_cluster(cluster_of(lines, Backend.RAY))
-    assert codes(findings)["MC430"] == "warning"
+def test_over_ray_nothing_about_mooncake_is_asked() -> None:
+    """With Ray's object store no rule about Mooncake speaks; Ray, Python and a silent node weigh as ever."""
+    lines = ("10.0.0.5 Mooncake=1 MOONCAKE_PROTOCOL=tcp", "10.0.0.7 Mooncake=2 Ray=2.59.0", "10.0.0.9  silent")
+    findings = codes(examine_cluster(cluster_of(lines, Backend.RAY)))
+    assert {code: weight for code, weight in findings.items() if code >= "MC4"} == {"MC401": "error", "MC431": "error"}
+    assert codes(examine_cluster(cluster_of(("no cluster",), Backend.RAY))) == {"MC400": "error"}
 
 
 @given(st.lists(st.sampled_from(["", "MOONCAKE_PROTOCOL=tcp", "MOONCAKE_PROTOCOL=rdma"]), min_size=1, max_size=6))

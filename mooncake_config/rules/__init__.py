@@ -177,6 +177,9 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
 def examine_cluster(cluster: Cluster, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """All findings on a cluster, worst first: across its nodes, and what nodes found on themselves, once for a cause.
 
+    With the backend Ray no rule about Mooncake is asked across nodes; a node that does not answer is an error all the
+    same.
+
     Args:
         ignore: codes or names of rules across nodes; those of one node were dropped there.
 
@@ -184,11 +187,12 @@ def examine_cluster(cluster: Cluster, ignore: Collection[str] = ()) -> tuple[Fin
         ValueError: ``ignore`` names a rule that does not exist.
     """
     from mooncake_config.members import folded
+    from mooncake_config.rules.cluster import OVER_ANY_STORE
 
     refuse_unknown_rules(ignore)
-    across = settle(seen(cluster_rules(), cluster, cluster.driver), cluster.driver, ignore)
-    found = _explained_away([*folded(cluster.members), *across])
-    return tuple(sorted(found, key=lambda item: (item.severity.rank, item.code)))
+    asked = cluster_rules() if cluster.driver.backend is Backend.MOONCAKE else OVER_ANY_STORE
+    across = _not_ignored(seen(asked, cluster, cluster.driver), ignore)
+    return _worst_first(_explained_away([*folded(cluster.members), *across]))
 
 
 def _explained_away(findings: list[Finding]) -> list[Finding]:
@@ -227,12 +231,21 @@ def settle(findings: list[Finding], process: Process, ignore: Collection[str]) -
     """The findings that stand, worst first: ignored ones dropped, errors softened where the backend is Ray."""
     if not findings:
         return ()
-    ignored = {rule.code: rule for name in ignore if (rule := find_rule(name))}
-    kept = [item for item in findings if item.code not in ignored or ignored[item.code].protects]
-    kept += [_in_vain(ignored[code]) for code in sorted({item.code for item in kept} & ignored.keys())]
+    kept = _not_ignored(findings, ignore)
     if process.backend is Backend.RAY:
         kept = [_softened(item) for item in kept]
-    return tuple(sorted(kept, key=lambda item: (item.severity.rank, item.code)))
+    return _worst_first(kept)
+
+
+def _not_ignored(findings: list[Finding], ignore: Collection[str]) -> list[Finding]:
+    """Without the ignored ones; what cannot be ignored stays, and an info says why."""
+    ignored = {rule.code: rule for name in ignore if (rule := find_rule(name))}
+    kept = [item for item in findings if item.code not in ignored or ignored[item.code].protects]
+    return kept + [_in_vain(ignored[code]) for code in sorted({item.code for item in kept} & ignored.keys())]
+
+
+def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda item: (item.severity.rank, item.code)))
 
 
 def _read_findings(process: Process) -> Iterator[Finding]:

@@ -730,3 +730,16 @@ def _about_contacts(
         members = [member for member in cluster.members if member.name in names]
         origin = _winner_origin(members[0], "local_hostname")
         yield _about(members, cluster, ("local_hostname",), message, fix, severity, origin)
+
+
+OVER_ANY_STORE = (
+    no_cluster,
+    silent_node,
+    package_missing_on_node,
+    package_of_another_version,
+    fewer_nodes_than_planned,
+    different_ray,
+    different_python,
+    different_distribution,
+)
+"""The rules that are not about Mooncake."""
