@@ -31,6 +31,7 @@ from mooncake_config.process import Backend
 from mooncake_config.schema import cluster_schema
 from mooncake_config.topology import Role, Topology
 
+pytestmark = pytest.mark.timeout(300)  # four raylets start at the same time, on a machine that has other tests to run
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 SMALL = {"protocol": "tcp", "local_buffer_size": "64mb", "global_segment_size": "64mb"}
 JOB = Job(None, Backend.MOONCAKE, Role.TRAINER, 1, Topology())
