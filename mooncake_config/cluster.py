@@ -29,7 +29,7 @@ from mooncake_config.job import Job
 from mooncake_config.members import MOONCAKE, PACKAGE, Cluster, Member, Missing
 from mooncake_config.node import Node
 from mooncake_config.process import Backend
-from mooncake_config.reach import Contact, Post, calling_seconds, chosen_pairs, port_range
+from mooncake_config.reach import Contact, Meeting, Post, calling_seconds, chosen_pairs, port_range
 from mooncake_config.rules import examine_cluster, refuse_unknown_rules
 from mooncake_config.topology import Role
 
@@ -387,7 +387,7 @@ def _reach(
     }
     seconds = LISTEN_SECONDS + max(calling_seconds(len(others)) for others in plan.values())
     found = _collect(ray, calls, seconds, partial(progress, "connecting"))
-    contacts = [item for name in plan for item in _contacts(found[name])]
+    contacts = [item for name, others in plan.items() for item in _contacts(found[name], name, others, posts)]
     return {name: replace(member, post=posts.get(name)) for name, member in members.items()}, contacts
 
 
@@ -402,8 +402,13 @@ def _post(name: str, host: str, said: object) -> Post:
     return Post(name, host, None, refusal=said.words if isinstance(said, Silence) else "no answer")
 
 
-def _contacts(said: object) -> list[Contact]:
-    return pickle.loads(said) if isinstance(said, bytes) else []
+def _contacts(said: object, source: str, others: Sequence[str], posts: Mapping[str, Post]) -> list[Contact]:
+    """What a node found when it called the others; where it gave no answer to that, none was tried."""
+    if isinstance(said, bytes):
+        contacts: list[Contact] = pickle.loads(said)
+        return contacts
+    why = said.words if isinstance(said, Silence) else ""
+    return [Contact(source, to, str(posts[to]), Meeting.NOT_TRIED, detail=why) for to in others]
 
 
 def _address(member: Member) -> str:

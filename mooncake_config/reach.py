@@ -40,6 +40,7 @@ class Meeting(str, Enum):
     WRONG_INTERFACE = "wrong interface"
     UNKNOWN_NAME = "unknown name"
     CLOSED = "no listener"
+    NOT_TRIED = "not tried"
 
     @property
     def is_good(self) -> bool:
@@ -69,7 +70,7 @@ class Post:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return host if self.port is None else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True)

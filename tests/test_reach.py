@@ -91,7 +91,7 @@ def test_unknown_name() -> None:
     with listening("nowhere.invalid") as post:
         assert post.port is None
         assert post.refusal == "nowhere.invalid does not resolve here"
-        assert call(post).meeting is Meeting.CLOSED
+        assert (call(post).meeting, call(post).target) == (Meeting.CLOSED, "nowhere.invalid")
     assert call(Post("b", "nowhere.invalid", 15000, "x")).meeting is Meeting.UNKNOWN_NAME
 
 

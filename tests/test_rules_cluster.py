@@ -180,6 +180,14 @@ def test_detour_is_a_warning() -> None:
     assert codes(findings)["MC442"] == "warning"
 
 
+def test_node_that_calls_nobody_is_a_warning() -> None:
+    """A node that answered and then called nobody is named: whom it reaches is unknown."""
+    lines = (f"10.0.0.5 {GOOD}", f"10.0.0.7 {GOOD}", "10.0.0.5 -> 10.0.0.7  reached", "10.0.0.7 -> 10.0.0.5  not tried")
+    finding = found("MC443", *lines)
+    assert finding.severity is Severity.WARNING
+    assert finding.message == ("10.0.0.7 gave no answer when asked to call the others, so whom it reaches is unknown.")
+
+
 def test_many_connections_in_few_words() -> None:
     """Connections that fail alike are one finding, named by what they have in common."""
     names = [f"10.0.0.{number}" for number in range(1, 7)]

@@ -38,6 +38,7 @@ _LETTERS = {
     Meeting.WRONG_INTERFACE: "W",
     Meeting.UNKNOWN_NAME: "N",
     Meeting.CLOSED: "-",
+    Meeting.NOT_TRIED: "?",
 }
 _WORDED_UP_TO = 5
 """Nodes up to which a picture of who reaches whom has room for words."""

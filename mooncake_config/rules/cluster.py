@@ -564,7 +564,8 @@ def wrong_interface(cluster: Cluster) -> Iterator[Problem]:
 def pairs_not_proved(cluster: Cluster) -> Iterator[Problem]:
     """Not every pair of nodes was tried.
 
-    Sees more than 16 nodes: there each calls the head and one neighbour, and the head calls each.
+    Sees more than 16 nodes: there each calls the head and one neighbour, and the head calls each. A node that gives no
+    answer when it shall call the others is a warning.
 
     Why: a rack that cannot reach another rack may stay unseen.
 
@@ -588,6 +589,14 @@ def pairs_not_proved(cluster: Cluster) -> Iterator[Problem]:
             "the others are not proved."
         )
         yield Problem((), message, "where two racks are in doubt, check a cluster of 16 nodes from both.")
+    idle = {contact.source for contact in cluster.contacts if contact.meeting is Meeting.NOT_TRIED}
+    members = [member for member in cluster.members if member.name in idle]
+    if members:
+        message = (
+            f"{cluster.names(members)} gave no answer when asked to call the others, so whom it reaches is unknown."
+        )
+        fix = "run the check again; see what Ray logs there (/tmp/ray/session_latest/logs)."
+        yield _about(members, cluster, (), message, fix, Severity.WARNING)
 
 
 @rule("MC444", Severity.WARNING)
