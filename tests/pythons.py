@@ -51,7 +51,7 @@ def requirements() -> list[str]:
 
 def pip(python: str, *arguments: str) -> list[str]:
     """A command of this environment's pip, on behalf of another Python, with the versions of constraints.txt."""
-    command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet"]
+    command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "-qq"]
     return [*command, *arguments, "--constraint", str(ROOT / "constraints.txt")]
 
 

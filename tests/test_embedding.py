@@ -233,7 +233,7 @@ def refused():
     resolve_store_config({"protocol": "rmda"})
 
 os.environ.pop("MOONCAKE_MASTER", None)
-ray.init(num_cpus=1, include_dashboard=False, object_store_memory=80_000_000, log_to_driver=False)
+ray.init("local", num_cpus=1, include_dashboard=False, object_store_memory=80_000_000, log_to_driver=False)
 here = resolve_store_config({"protocol": "tcp", "master_server_address": "10.0.0.5:50051", "local_buffer_size": "2gb"})
 back, setup = ray.get(same.remote(here))
 there = ray.get(resolved.options(runtime_env=here.to_runtime_env()).remote())
