@@ -7,17 +7,15 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path("/")
 _SIOCGIFADDR = 0x8915
 _UNSPECIFIED_ROUTE = "0" * 32
 
 
-@dataclass(frozen=True)
-class NodeAddress:
+class NodeAddress(NamedTuple):
     """An address of this node. ``guessed``: no Ray said so, the default route or loopback stands in.
 
     ``rivals`` are the addresses of this host's raylets where they differ, so that none of them could be taken.

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from mooncake_config.findings import Severity
 from mooncake_config.provenance import Origin
@@ -14,8 +14,7 @@ from mooncake_config.provenance import Origin
 Subject_contra = TypeVar("Subject_contra", contravariant=True)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """What a rule saw. ``examine`` adds the rule's code, the severity, and the origin of the first field.
 
     Args:
