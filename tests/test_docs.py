@@ -247,9 +247,9 @@ def own_commands() -> Iterator[str]:
                         yield shlex.join(container["command"])
 
 
-@pytest.mark.parametrize("line", sorted(set(own_commands())))
+@pytest.mark.parametrize("line", sorted(line for line in set(own_commands()) if "--cluster" not in line))
 def test_commands_that_do_not_run_are_right(line: str) -> None:
-    """A call of this program in a block that cannot run here is one that the program takes."""
+    """A call of this program in a block that cannot run here is one that it takes; tests/two_node runs the surveys."""
     words = [sys.executable, "-m", "mooncake_config", *shlex.split(line, comments=True)[1:]]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (0, 1), done.stderr
