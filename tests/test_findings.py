@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -99,3 +100,9 @@ def test_malformed_is_a_value_error() -> None:
     assert isinstance(refusal, ValueError)
     again = pickle.loads(pickle.dumps(refusal))
     assert (again.offence, str(again)) == ("bad-port", "host has no port. Fix: write host:50051.")
+
+
+def test_finding_on_several_nodes() -> None:
+    """Of a finding on several nodes the line has the few words that name them."""
+    several = replace(UNREAD, node="all 2 nodes", nodes=("10.0.0.5", "10.0.0.7"))
+    assert str(several) == "MC120 warning: nothing reads it. On all 2 nodes. Fix: unset it."

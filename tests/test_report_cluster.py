@@ -99,6 +99,13 @@ def test_differences_are_columns_and_bold() -> None:
     assert "same on all 3 nodes" in text
 
 
+def test_finding_names_its_nodes() -> None:
+    """What all nodes found is told once, with the words for all of them; what one found, with its name."""
+    text = page(surveyed("10.0.0.5", f"10.0.0.7 {SMALL}"))
+    assert re.search(r"MC100 missing-master[^✗]*\n  Node 10\.0\.0\.5\n", text)
+    assert re.search(r"MC100 missing-master[^✗]*\n  On all 2 nodes\n", page(surveyed("10.0.0.5", "10.0.0.7")))
+
+
 def test_own_addresses_are_alike() -> None:
     """Nodes that advertise their own Ray address, by Ray or by a variable, are alike."""
     lines = [f"10.0.0.{number} {SMALL} MOONCAKE_LOCAL_HOSTNAME=10.0.0.{number}" for number in range(5, 9)]
