@@ -9,6 +9,7 @@ import pytest
 from asking import MASTER, TWO_NODES, ask
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from mooncake_config.process import Process
@@ -28,9 +29,9 @@ def compared(here: Process, there: Process) -> Comparison:
     )
 
 
-def page_of(comparison: Comparison, saved_as: str = "node-7.json") -> str:
-    """The page at 80 columns, without the blanks at line ends."""
-    console = Console(file=io.StringIO(), width=80, highlight=False, markup=False, emoji=False)
+def page_of(comparison: Comparison, saved_as: str = "node-7.json", width: int = 80) -> str:
+    """The page, without the blanks at line ends."""
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
     print_comparison(console, comparison, saved_as)
     assert isinstance(console.file, io.StringIO)
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
@@ -125,3 +126,15 @@ def test_field_of_another_version() -> None:
     page = page_of(Comparison(compared(process, process).here, Answer.model_validate(document)))
     assert "chunk_bytes 64 MiB (Mooncake's) (no such field)" in page
     assert "compression (no such field)" in page
+
+
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize(
+    "text", ["格子" * 40, "🌙" * 80, "x" * 300, "a b " * 60], ids=["CJK", "emoji", "one word", "words"]
+)
+def test_page_fits_its_width(text: str, width: int) -> None:
+    """No line takes more columns than the terminal has, whatever stands on a side; field names stay whole."""
+    here = ask({"MOONCAKE_MASTER": text, "MOONCAKE_DEVICE": text}, {"metadata_server": text}, topology=TWO_NODES)
+    page = page_of(compared(here, ask(topology=NODE_8)), f"{text[:20]}.json", width)
+    assert max(map(cell_len, page.splitlines())) <= width
+    assert "\nmaster_server_address " in page

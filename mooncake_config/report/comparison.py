@@ -46,7 +46,8 @@ def print_comparison(console: Console, comparison: Comparison, saved_as: str) ->
     if comparison.equal:
         console.print(Text(f"Nothing differs between this answer and {there}.", "bold green"))
         return
-    table = plain_table("", "here", there)
+    table = plain_table("", "here", "")
+    table.columns[0].no_wrap, table.columns[2].header = True, there
     for name, one, other in comparison.circumstances():
         table.add_row(Text(name), Text(_plain(one), "bold"), Text(_plain(other), "bold"))
     for name, here, saved in comparison.fields():
