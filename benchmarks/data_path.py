@@ -269,6 +269,7 @@ def _memory(resolution: Resolution) -> Table:
     here, there = multiprocessing.get_context("spawn").Pipe()
     child = multiprocessing.get_context("spawn").Process(target=_cycle, args=(resolution, there))
     child.start()
+    there.close()
     table = Table("cycles of put, get, remove", "RSS, MB", "more than at 100, MB", box=box.SIMPLE_HEAD)
     table.title, table.title_justify = "memory of 1 MB there and back", "left"
     first = 0

@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks.rollouts import rollout_of
 from mooncake_config.demo import equal
+from mooncake_config.findings import ConfigError
 from mooncake_config.resolve import Resolution, resolve_store_config
 from mooncake_config.store import open_object_store
 from mooncake_config.store.errors import StoreError
@@ -83,7 +84,7 @@ def rollout(number: int) -> dict[str, Any]:
 
 def produce(address: str, parent: Connection) -> None:
     """Puts a rollout, or fills the store, for each request; answers with a job and the errors met."""
-    with open_object_store("mooncake", resolution(address, "rollout-manager"), native_log="quiet") as store:
+    with _opened(address) as store:
         while (request := parent.recv()) is not None:
             errors: list[str] = []
             if request == "fill":
@@ -96,6 +97,18 @@ def produce(address: str, parent: Connection) -> None:
                 parent.send((None, 0, errors))
             else:
                 parent.send(((request, ref), ref.nbytes, errors))
+
+
+def _opened(address: str) -> MooncakeObjectStore:
+    """A store, opened at the latest when a master that is just being restarted is back."""
+    deadline = time.monotonic() + LAST_MINUTE
+    while True:
+        try:
+            return open_object_store("mooncake", resolution(address, "rollout-manager"), native_log="quiet")
+        except ConfigError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _fill(store: MooncakeObjectStore) -> list[str]:
@@ -118,7 +131,7 @@ def _fill(store: MooncakeObjectStore) -> list[str]:
 
 def consume(address: str, parent: Connection) -> None:
     """Gets, compares and removes the rollout of each request; answers whether it was that one, and the errors met."""
-    with open_object_store("mooncake", resolution(address, "rollout-manager"), native_log="quiet") as store:
+    with _opened(address) as store:
         while (request := parent.recv()) is not None:
             number, ref = request
             same, errors = None, []
@@ -203,9 +216,7 @@ class Soak:
         worker.process.kill()
         worker.process.join()
         self.counts["fault: consumer killed"] += 1
-        if worker.busy is not None:
-            self.waiting.append(worker.busy)
-        self.consumers[place] = self._started(consume)
+        self._put_in_place_of(worker)
 
     def restart(self) -> None:
         """The master, on the same ports."""
@@ -237,7 +248,27 @@ class Soak:
         ready = set(wait([worker.connection for worker in self._workers()], timeout=0.1))
         for worker in self._workers():
             if worker.connection in ready:
-                self._hear(worker, worker.connection.recv())
+                try:
+                    answer = worker.connection.recv()
+                except (EOFError, OSError):
+                    self._replace(worker)
+                else:
+                    self._hear(worker, answer)
+
+    def _replace(self, worker: Worker) -> None:
+        """A process that ended by itself is told, and another one takes its place and its rollout."""
+        worker.process.join(10)
+        self.counts["ended badly"] += 1
+        self.counts[f"ended badly: exit code {worker.process.exitcode}"] += 1
+        self._put_in_place_of(worker)
+
+    def _put_in_place_of(self, worker: Worker) -> None:
+        if worker in self.producers:
+            self.producers[self.producers.index(worker)] = self._started(produce)
+            return
+        if worker.busy is not None:
+            self.waiting.append(worker.busy)
+        self.consumers[self.consumers.index(worker)] = self._started(consume)
 
     def _hear(self, worker: Worker, answer: tuple[Any, int, list[str]]) -> None:
         result, figure, errors = answer
