@@ -47,7 +47,7 @@ NOT_RUN = {
     ],
     "docs/how-to/high-availability.md": ["needs two hosts; the suite starts such a pair on loopback"],
     "docs/how-to/slurm.md": ["needs Slurm"],
-    "docs/reference/data-path.md": ["takes 75 s, and its figures differ by machine"] * 2,
+    "docs/reference/data-path.md": ["takes minutes, and its figures differ by machine"] * 2,
     "docs/tutorial.md": [
         "makes the environment that all the rest of this page runs in",
         "takes minutes and needs root; the suite runs it by itself",
