@@ -100,7 +100,7 @@ def test_loopback_and_training_nodes(nodes: int | None, trainers: int, weight: l
 def test_guessed_loopback_is_no_error() -> None:
     """Loopback that was guessed for want of a Ray is no error by itself; that of a Ray is one."""
     process = ask(MASTER, topology=replace(TWO_NODES, node_ip="127.0.0.1"))
-    guessed = replace(process, node=replace(process.node, guessed=True))
+    guessed = replace(process, node=process.node._replace(guessed=True))
     assert severities(process, "MC101") == [ERROR]
     assert severities(guessed, "MC101") == [WARNING]
 
@@ -108,7 +108,7 @@ def test_guessed_loopback_is_no_error() -> None:
 def test_guessed_node_is_no_proof() -> None:
     """Against a guessed node IP a host name of the JSON is a warning: the guess may be the wrong one."""
     process = ask(MASTER, as_text(local_hostname="10.0.0.1"), topology=TWO_NODES)
-    assert severities(replace(process, node=replace(process.node, guessed=True)), "MC107") == [WARNING]
+    assert severities(replace(process, node=process.node._replace(guessed=True)), "MC107") == [WARNING]
 
 
 @pytest.mark.parametrize(
@@ -158,20 +158,20 @@ def test_addresses_of_one_wire(code: str, host: str, fires: bool) -> None:
 def test_guessed_node_ip() -> None:
     """A guess of the node IP is a warning unless the job has one node or somebody says the host name."""
     process = ask(topology=TWO_NODES)
-    guessed = replace(process, node=replace(process.node, guessed=True))
+    guessed = replace(process, node=process.node._replace(guessed=True))
     assert severities(guessed, "MC112") == [WARNING]
     assert severities(process, "MC112") == []
     assert "no Ray runs here" in found(guessed, "MC112")[0].message
     one = replace(guessed, topology=ONE_NODE)
     assert severities(one, "MC112") == []
     said = ask(with_hostname("10.0.0.7"), topology=TWO_NODES)
-    assert severities(replace(said, node=replace(said.node, guessed=True)), "MC112") == []
+    assert severities(replace(said, node=said.node._replace(guessed=True)), "MC112") == []
 
 
 def test_raylets_that_differ() -> None:
     """Where the raylets of a host differ the guess names them, and does not say that none runs."""
     process = ask(topology=TWO_NODES)
-    given = replace(process, node=replace(process.node, guessed=True, rivals=("10.0.0.8", "10.0.0.9")))
+    given = replace(process, node=process.node._replace(guessed=True, rivals=("10.0.0.8", "10.0.0.9")))
     (finding,) = found(given, "MC112")
     assert "the raylets of this host differ (10.0.0.8, 10.0.0.9)" in finding.message
     assert "no Ray" not in finding.message
