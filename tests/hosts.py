@@ -43,13 +43,9 @@ class Host:
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """What a shell on this host has: the programs beside this interpreter, and these variables."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{SYSTEM}"
-        return {
-            "PATH": path,
-            "HOME": os.environ.get("HOME", "/"),
-            "LANG": "C.UTF-8",
-            "RAY_AUTH_MODE": "disabled",
-            **variables,
-        }
+        usual = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
+        # A local Ray leaves a token in the home of its user, and the next head would ask everybody for it.
+        return {**usual, "RAY_AUTH_MODE": "disabled", **variables}
 
     def run(
         self,

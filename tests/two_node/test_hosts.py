@@ -69,6 +69,7 @@ def test_own_processes(pair: tuple[Host, Host]) -> None:
     assert all(len(host.run("sh", "-c", "ls -d /proc/[0-9]*").stdout.split()) < 5 for host in (head, worker))
 
 
+@pytest.mark.usefixtures("pair")
 def test_nothing_outlives_the_maker() -> None:
     """Where the process that made the hosts is killed, every process on them ends."""
     variables = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
