@@ -47,7 +47,6 @@ class Member:
     silence: str = ""
     lacks: str = ""
     post: Post | None = None
-    seconds: float = 0.0
 
     @property
     def own_endpoint(self) -> Endpoint | None:
