@@ -13,13 +13,14 @@ import platform
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mooncake_config.addresses import is_loopback, split_endpoint
+from mooncake_config.addresses import ENDPOINT, is_loopback, split_endpoint
 from mooncake_config.answering import Question, Reply, version_of
 from mooncake_config.dialogue import Outcome, ask_endpoint, at_once
 from mooncake_config.display import shown
@@ -42,7 +43,6 @@ LISTEN_SECONDS = 10.0
 ALL_PAIRS = 16
 """Nodes up to which every pair is tried."""
 _HEAD = "node:__internal_head__"
-_ENDPOINT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 Progress = Callable[[str, int, int], None]
 """Told what is done, how many nodes have answered, and of how many."""
@@ -177,9 +177,9 @@ def _attached(address: str) -> Iterator[Any]:
 
 
 def _attach(ray: Any, address: str) -> None:
-    named = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
-    if _ENDPOINT.fullmatch(named):
-        _refuse_dead_address(named)
+    spot, named = ("RAY_ADDRESS", os.environ.get("RAY_ADDRESS", "")) if address == AUTO else ("--address", address)
+    if re.fullmatch(ENDPOINT, named):
+        _refuse_dead_address(named, spot)
     # In a thread, since Ray tries a dead address for minutes and cannot be told to stop.
     said = at_once([partial(_init, ray, address)], ATTACH_SECONDS)[0]
     if said is None:
@@ -201,13 +201,13 @@ def _init(ray: Any, address: str) -> str:
     return ""
 
 
-def _refuse_dead_address(address: str) -> None:
-    """Asks who listens there: the head of Ray speaks gRPC, which is HTTP/2."""
+def _refuse_dead_address(address: str, spot: str) -> None:
+    """Asks who listens there: the head of Ray speaks gRPC, which is HTTP/2. ``spot`` is where the address stands."""
     endpoint = split_endpoint(address)
     answer = ask_endpoint("address", endpoint)
     if answer.outcome is not Outcome.HTTP2:
-        message = f"{shown(address)} {answer}, so the head of a Ray cluster is not there."
-        fix = "write the port of `ray start --head` (6379 by default) on the head, or leave --address out on a node."
+        message = f"{shown(address)} ({spot}) {answer}, so the head of a Ray cluster is not there."
+        fix = f"write the port of `ray start --head` (6379 by default) in {spot}, or on a node leave it out."
         raise _NoCluster(message, fix)
 
 
@@ -228,13 +228,8 @@ def _natural(address: str) -> list[tuple[int, str]]:
 
 def seat_names(seats: Sequence[Seat]) -> list[str]:
     """A name for each: its address, with the head of its node ID where several raylets share the address."""
-    addresses = [seat.address for seat in seats]
-    shared = {address for address in addresses if addresses.count(address) > 1} if _any_twice(addresses) else set()
-    return [f"{seat.address}#{seat.node_id[:8]}" if seat.address in shared else seat.address for seat in seats]
-
-
-def _any_twice(addresses: Sequence[str]) -> bool:
-    return len(set(addresses)) < len(addresses)
+    sharing = Counter(seat.address for seat in seats)
+    return [seat.address if sharing[seat.address] == 1 else f"{seat.address}#{seat.node_id[:8]}" for seat in seats]
 
 
 @contextmanager

@@ -6,10 +6,11 @@ import argparse
 import re
 from pathlib import Path
 
+from mooncake_config.addresses import ENDPOINT
 from mooncake_config.arguments import WrongUse
 from mooncake_config.display import shown
 
-_ADDRESS = re.compile(r"auto|(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+_ADDRESS = re.compile(f"auto|{ENDPOINT}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _OF_ONE_NODE = ("node_ip", "local_rank")
 

@@ -283,6 +283,7 @@ def test_address_where_no_head_is(talk: Any, says: str) -> None:
     document = answer(done)
     (finding,) = [finding for finding in document["findings"] if finding["code"] == "MC400"]
     assert says in finding["message"]
+    assert "in --address, or on a node leave it out." in finding["fix"]
     assert document["nodes"] == {}
     assert time.monotonic() - began < 20
 
@@ -290,11 +291,13 @@ def test_address_where_no_head_is(talk: Any, says: str) -> None:
 @needs_ray
 @pytest.mark.ray
 def test_dead_address_in_the_environment() -> None:
-    """The address in RAY_ADDRESS, which auto means where it is set, is asked first too."""
+    """The address in RAY_ADDRESS, which auto means where it is set, is asked first too, and is the place to edit."""
     began = time.monotonic()
     done = check_cluster("-q", environ={"RAY_ADDRESS": f"127.0.0.1:{dead_port()}"})
     assert done.returncode == 1
-    assert "refuses connections" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "(RAY_ADDRESS) refuses connections" in said
+    assert "in RAY_ADDRESS, or on a node leave it out." in said
     assert time.monotonic() - began < 20
 
 

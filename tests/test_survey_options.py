@@ -18,6 +18,7 @@ from mooncake_config.cli import main
         (["--same", "miles"], "--same is about a cluster; add --cluster"),
         (["--cluster", "--address", "ray://10.0.0.5:10001"], "is not auto or HOST:PORT, such as 10.0.0.5:6379"),
         (["--cluster", "--address", "10.0.0.5"], "is not auto or HOST:PORT"),
+        (["--cluster", "--address", "10.0.0.5:70000"], "is not auto or HOST:PORT"),
         (["--cluster", "--same", "a b"], "is no name of a distribution"),
         (["--cluster", "--format", "env"], "env"),
     ],
