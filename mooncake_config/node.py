@@ -10,7 +10,6 @@ from mooncake_config.host import Host, RdmaDevice
 from mooncake_config.probe import Probes
 from mooncake_config.process import Process
 from mooncake_config.protocols import devices_of
-from mooncake_config.provenance import Source
 from mooncake_config.topology import Role
 from mooncake_config.variables import GID_INDEX_NAMES
 
@@ -100,7 +99,7 @@ class Node:
     def claimed(self, name: str) -> bool:
         """Whether a person wrote this setting: in the init kwargs or in a variable."""
         winner = self.process.winner(name)
-        return winner is not None and winner.origin.source in (Source.CLI, Source.ENV)
+        return winner is not None and winner.origin.is_written
 
     def devices_behind(self, name: str) -> Iterator[RdmaDevice]:
         """The RDMA devices that stand behind a network interface."""

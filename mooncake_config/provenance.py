@@ -26,6 +26,11 @@ class Origin:
     source: Source
     spot: str
 
+    @property
+    def is_written(self) -> bool:
+        """Whether a person wrote the value down: in the init kwargs, or in a variable."""
+        return self.source in (Source.CLI, Source.ENV)
+
     def __str__(self) -> str:
         return self.spot
 

@@ -107,7 +107,7 @@ class Resolution:
         """
         env_vars = {}
         for spec in FIELDS:
-            variable, claimed = spec.wiring.variable, self.origin(spec.name).source.value != "default"
+            variable, claimed = spec.wiring.variable, self.origin(spec.name).is_written
             if variable and not spec.wiring.node_local and (spec.wiring.agreed or claimed):
                 env_vars[variable] = str(self.process.values[spec.name])
         return {"env_vars": env_vars}

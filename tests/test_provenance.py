@@ -55,6 +55,12 @@ def test_presence_decides_not_truth(raw: object, is_empty: bool) -> None:
     assert Claim(raw, Origin(Source.CLI, "init kwargs")).is_empty is is_empty
 
 
+@pytest.mark.parametrize("source", Source)
+def test_what_is_written(source: Source) -> None:
+    """What the command line or a variable says was written by a person; Ray's address and defaults were not."""
+    assert Origin(source, "somewhere").is_written is (source in {Source.CLI, Source.ENV})
+
+
 def test_empty_default_is_a_claim() -> None:
     """The default of device_name is the empty text, and it holds; an empty variable above it does not."""
     variable = Claim("", Origin(Source.ENV, "MOONCAKE_DEVICE"))

@@ -172,9 +172,9 @@ def hostname_not_advertised(process: Process) -> Iterator[Problem]:
     Silent:
         explain --num-nodes 2
     """
-    address, bound = process.text("metadata_server"), process.variables.variables.get("MC_TCP_BIND_ADDRESS", "")
+    address, bound = process.text("metadata_server"), process.engine_variable("MC_TCP_BIND_ADDRESS")
     own = process.own_endpoint
-    if address in (None, P2P) or bound.strip() or own is None or process.topology.several_nodes is False:
+    if address in (None, P2P) or bound or own is None or process.topology.several_nodes is False:
         return
     message = "with a metadata server the engine advertises the host's first address for its calls, not local_hostname."
     fix = f"export MC_TCP_BIND_ADDRESS={shown(own.host)} here, and on each node its own address, or use {P2P}."

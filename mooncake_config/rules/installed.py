@@ -275,9 +275,6 @@ def wheel_without_etcd(node: Node) -> Iterator[Problem]:
             yield Problem((name,), message, "use host:port and P2PHANDSHAKE, or mooncake-transfer-engine-non-cuda.")
 
 
-_CUDA_WHEELS = ("mooncake-transfer-engine", "mooncake-transfer-engine-cuda13")
-
-
 @rule("MC257", Severity.WARNING)
 def slow_import(node: Node) -> Iterator[Problem]:
     """The import of Mooncake did not end within its limit.

@@ -332,6 +332,6 @@ def cxl_without_size(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_PROTOCOL=cxl MC_CXL_DEV_SIZE=1073741824 explain --num-nodes 1
     """
-    if process.text("protocol") == "cxl" and not process.variables.variables.get("MC_CXL_DEV_SIZE", "").strip():
+    if process.text("protocol") == "cxl" and not process.engine_variable("MC_CXL_DEV_SIZE"):
         message = "cxl needs MC_CXL_DEV_SIZE; without it Mooncake aborts the process."
         yield Problem(("protocol",), message, "export MC_CXL_DEV_SIZE in bytes, or use tcp or rdma.")

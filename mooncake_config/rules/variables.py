@@ -62,7 +62,7 @@ def _weight(process: Process, name: str, value: str, about: str) -> Severity | N
     raw = in_force.raw if in_force else None
     if value and isinstance(raw, str) and (raw == value or raw.startswith(f"{value}:") or raw.endswith(f":{value}")):
         return Severity.INFO
-    claimed = in_force is not None and in_force.origin.source in (Source.CLI, Source.ENV)
+    claimed = in_force is not None and in_force.origin.is_written
     return Severity.INFO if is_bare(name) and (claimed or not _fits(about, value)) else None
 
 
@@ -207,7 +207,7 @@ def _auto_discovery(process: Process, value: str) -> _Contradiction:
 
 
 def _filters(process: Process, value: str) -> _Contradiction:
-    if not value or process.variables.variables.get("MC_MS_AUTO_DISC", "").strip() == "1":
+    if not value or process.engine_variable("MC_MS_AUTO_DISC") == "1":
         return None
     return ("device_name",), "is not read unless MC_MS_AUTO_DISC is 1; device_name chooses the devices"
 
