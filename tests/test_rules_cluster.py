@@ -130,6 +130,13 @@ def test_submitted_job_needs_no_variable_here() -> None:
     assert "MC412" not in codes(examine_cluster(replace(plain, submits=True)))
 
 
+def test_variable_to_export_here_is_whole() -> None:
+    """A value that is to be exported is shown whole and as a shell takes it, however long it is."""
+    master = "etcd://" + ";".join(f"etcd-{number}.master.example.com:2379" for number in range(5))
+    finding = found("MC412", f"10.0.0.5 'MOONCAKE_MASTER={master}'", f"10.0.0.7 'MOONCAKE_MASTER={master}'")
+    assert finding.fix == f"export MOONCAKE_MASTER='{master}' here too, or use `ray job submit`."
+
+
 def test_raylets_of_one_machine_share_a_hostname() -> None:
     """Two raylets of one machine advertise one address, and that is right."""
     one = member(f"10.0.0.5 {GOOD}")
@@ -185,7 +192,7 @@ def test_node_that_calls_nobody_is_a_warning() -> None:
     lines = (f"10.0.0.5 {GOOD}", f"10.0.0.7 {GOOD}", "10.0.0.5 -> 10.0.0.7  reached", "10.0.0.7 -> 10.0.0.5  not tried")
     finding = found("MC443", *lines)
     assert finding.severity is Severity.WARNING
-    assert finding.message == ("10.0.0.7 gave no answer when asked to call the others, so whom it reaches is unknown.")
+    assert finding.message == "10.0.0.7 gave no answer when asked to call the others, so whom it reaches is unknown."
 
 
 def test_many_connections_in_few_words() -> None:

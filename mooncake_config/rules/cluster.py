@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 
 from mooncake_config.addresses import ip_of, is_loopback
@@ -23,6 +24,12 @@ _PASTED = 1000
 """Characters of a value that is shown to be pasted."""
 _ALIKE = "install one version of it on every node: the same image, or the same lock file."
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
+_SAME_FLAG = Origin(Source.CLI, "--same")
+_REJECTIONS = {
+    Meeting.REFUSED: "is refused",
+    Meeting.UNREACHABLE: "finds no route",
+    Meeting.UNKNOWN_NAME: "fails at the name, which does not resolve there",
+}
 
 
 @rule("MC400", Severity.ERROR, protects=True)
@@ -257,9 +264,11 @@ def variable_missing_on_the_driver(cluster: Cluster) -> Iterator[Problem]:
             continue
         found = {process.values[spec.name] for _, process in cluster.processes() if _from_variable(process, spec)}
         if len(found) == 1 and found != {cluster.driver.values[spec.name]}:
-            variable, text = spec.wiring.variable, shown(found.pop())
-            message = f"the nodes have {variable}={text}, and this shell has not: a driver started here would lack it."
-            yield Problem((spec.name,), message, f"export {variable}={text} here too, or use `ray job submit`.")
+            variable, value = spec.wiring.variable, found.pop()
+            here = f"the nodes have {variable}={shown(value)}, and this shell has not"
+            message = f"{here}: a driver started here would lack it."
+            pasted = f"{variable}={shlex.quote(shown(value, _PASTED))}"
+            yield Problem((spec.name,), message, f"export {pasted} here too, or use `ray job submit`.")
 
 
 @rule("MC420", Severity.ERROR)
@@ -462,9 +471,6 @@ def different_distribution(cluster: Cluster) -> Iterator[Problem]:
             yield Problem((), message, "write the name as `pip list` shows it.", Severity.WARNING, _SAME_FLAG)
 
 
-_SAME_FLAG = Origin(Source.CLI, "--same")
-
-
 @rule("MC440", Severity.ERROR)
 def refused_between_nodes(cluster: Cluster) -> Iterator[Problem]:
     """A node refuses, or has no route for, connections from another one to its data address.
@@ -490,13 +496,6 @@ def refused_between_nodes(cluster: Cluster) -> Iterator[Problem]:
         message = f"{_pairs(found)} {words}, although a listener of this check stood there."
         fix = "let nodes connect to each other on ports 15000 to 17000 (MC_MIN_RPC_PORT to MC_MAX_RPC_PORT)."
         yield from _about_contacts(found, cluster, message, fix)
-
-
-_REJECTIONS = {
-    Meeting.REFUSED: "is refused",
-    Meeting.UNREACHABLE: "finds no route",
-    Meeting.UNKNOWN_NAME: "fails at the name, which does not resolve there",
-}
 
 
 @rule("MC441", Severity.ERROR)
@@ -593,7 +592,8 @@ def pairs_not_proved(cluster: Cluster) -> Iterator[Problem]:
     members = [member for member in cluster.members if member.name in idle]
     if members:
         message = (
-            f"{cluster.names(members)} gave no answer when asked to call the others, so whom it reaches is unknown."
+            f"{cluster.names(members)} gave no answer when asked to call the others, so whom "
+            f"{'it reaches' if len(members) == 1 else 'they reach'} is unknown."
         )
         fix = "run the check again; see what Ray logs there (/tmp/ray/session_latest/logs)."
         yield _about(members, cluster, (), message, fix, Severity.WARNING)
