@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parsers import Parse, each_parser
 from refusals import is_taken_or_refused_well, refusal_of, seconds_to_answer
 from strategies import addresses, edited, endpoints, field_texts, ipv6_texts
 
@@ -16,17 +16,8 @@ from mooncake_config.address_parsers import parse_hostname, parse_master, parse_
 from mooncake_config.addresses import (
     HOSTNAME_PATTERN,
     MASTER_PATTERN,
-    METADATA_PATTERN,
     ip_of,
 )
-
-Parse = Callable[[object], str]
-PARSERS: list[tuple[Parse, str]] = [
-    (parse_master, MASTER_PATTERN),
-    (parse_metadata, METADATA_PATTERN),
-    (parse_hostname, HOSTNAME_PATTERN),
-]
-each_parser = pytest.mark.parametrize(("parse", "pattern"), PARSERS, ids=["master", "metadata", "hostname"])
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parsers import Parse, each_parser
 from refusals import refusal_of, refused
 from strategies import addresses, endpoints, field_texts, hosts, texts_with_password
 
 from mooncake_config.address_parsers import parse_hostname, parse_master, parse_metadata
-from mooncake_config.addresses import (
-    HOSTNAME_PATTERN,
-    MASTER_PATTERN,
-    METADATA_PATTERN,
-)
-
-Parse = Callable[[object], str]
-PARSERS: list[tuple[Parse, str]] = [
-    (parse_master, MASTER_PATTERN),
-    (parse_metadata, METADATA_PATTERN),
-    (parse_hostname, HOSTNAME_PATTERN),
-]
-each_parser = pytest.mark.parametrize(("parse", "pattern"), PARSERS, ids=["master", "metadata", "hostname"])
-
 
 NAME_OR_IP = "write a name or an IP that every node reaches, as in 10.0.0.5:50051."
 LIST = "separate endpoints by semicolons, each host:port, as in etcd://10.0.0.5:2379;10.0.0.6:2379."

@@ -105,11 +105,15 @@ def test_no_free_port() -> None:
 
 
 def test_closed_listener_frees_its_port() -> None:
-    """After its end nobody listens there."""
+    """After its end nobody listens there, and the port can be taken."""
     listener = listen("b", "127.0.0.1", SPAN, "x")
+    port = listener.post.port
+    assert port is not None
     listener.close()
-    with socket.create_server(("127.0.0.1", listener.post.port or 0)):
-        pass
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1)
+    with socket.create_server(("127.0.0.1", port)) as next_one:
+        assert next_one.getsockname()[1] == port
 
 
 @pytest.mark.parametrize(
