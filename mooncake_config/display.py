@@ -125,6 +125,11 @@ def shown(value: object, limit: int = MESSAGE_LIMIT) -> str:
     return shortened(escaped(masked(value if isinstance(value, str) else _as_json(value))), limit)
 
 
+def shown_word(word: str) -> str:
+    """A word of the command line inside a sentence; a blank one, which an unset variable leaves, in quotes."""
+    return shown(word) if word.strip() else repr(shown(word))
+
+
 def shown_part(part: str, whole: str, limit: int = MESSAGE_LIMIT) -> str:
     """A part of a text inside a sentence: ``***`` where it may belong to a password, which it cannot tell by itself."""
     return shown(part, limit) if part in masked(whole) else "***"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from asking import MASTER, TWO_NODES, ask
@@ -138,3 +140,44 @@ def test_page_fits_its_width(text: str, width: int) -> None:
     page = page_of(compared(here, ask(topology=NODE_8)), f"{text[:20]}.json", width)
     assert max(map(cell_len, page.splitlines())) <= width
     assert "\nmaster_server_address " in page
+
+
+OUTSIDE = "http://somebody:geheim@10.0.0.5:1/\x1b[31m\u202e"
+"""What a file may hold that this library did not write."""
+
+FOREIGN: dict[str, Callable[[dict[str, Any]], object]] = {
+    "backend": lambda answer: answer.update(backend=OUTSIDE),
+    "role": lambda answer: answer["process"].update(role=OUTSIDE),
+    "name in process": lambda answer: answer["process"].update({OUTSIDE: True}),
+    "node_ip": lambda answer: answer["topology"].update(node_ip=OUTSIDE),
+    "name in topology": lambda answer: answer["topology"].update({OUTSIDE: 1}),
+    "field": lambda answer: answer["fields"].update({OUTSIDE: answer["fields"]["protocol"]}),
+    "value": lambda answer: answer["fields"]["protocol"].update(value=OUTSIDE),
+    "raw": lambda answer: answer["fields"]["protocol"].update(value=None, raw=OUTSIDE),
+    "raw object": lambda answer: answer["fields"]["protocol"].update(value=None, raw={OUTSIDE: [OUTSIDE]}),
+    "raw NaN": lambda answer: answer["fields"]["protocol"].update(value=None, raw=float("nan")),
+    "source": lambda answer: answer["fields"]["protocol"].update(source=OUTSIDE, origin=None),
+    "origin": lambda answer: answer["fields"]["protocol"].update(origin=OUTSIDE),
+    "fingerprint": lambda answer: answer.update(fingerprint=OUTSIDE),
+    "finding": lambda answer: answer["findings"].append(
+        {"code": OUTSIDE, "rule": OUTSIDE, "severity": OUTSIDE, "fields": [OUTSIDE], "origin": OUTSIDE}
+    ),
+    "long size": lambda answer: answer["fields"]["global_segment_size"].update(value=10**4200),
+    "long count": lambda answer: answer["topology"].update(num_nodes=10**4200),
+    "long replicas": lambda answer: answer.update(replica_num=10**4200),
+}
+
+
+@pytest.mark.parametrize("place", FOREIGN)
+def test_an_answer_that_somebody_else_wrote(place: str) -> None:
+    """Whatever a saved answer holds, the page and the document hold no password, and nothing that moves a terminal."""
+    answer = explain_document(ask(topology=TWO_NODES), examine(ask(topology=TWO_NODES)))
+    here = Answer.model_validate_json(json.dumps(answer))
+    FOREIGN[place](answer)
+    comparison = Comparison(here, Answer.model_validate_json(json.dumps(answer)))
+    document = json.dumps(comparison_document(comparison), allow_nan=False)
+    page = page_of(comparison)
+    assert "geheim" not in document + page
+    assert document.isprintable()
+    assert page.replace("\n", "").isprintable()
+    assert len(page) < 3000

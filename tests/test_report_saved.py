@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,23 @@ def test_unreadable_answer(text: str | None, refusal: str, tmp_path: Path, monke
     with pytest.raises(Unreadable) as refused:
         read_answer("other.json")
     assert str(refused.value) == refusal
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("- <&-", "standard input cannot be read: this process has none"),
+        ("- </dev/null", "standard input does not hold what"),
+        ("''", "'' cannot be read: No such file or directory"),
+        ("' '", "' ' cannot be read: No such file or directory"),
+    ],
+)
+def test_no_answer_named(words: str, refusal: str) -> None:
+    """Standard input is named as such, also where there is none, and a blank name is seen in the refusal."""
+    command = f"exec {sys.executable} -m mooncake_config explain --diff {words}"
+    run = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"mooncake-config explain: error: --diff: {refusal}")
 
 
 def test_no_secret_in_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

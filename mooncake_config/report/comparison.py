@@ -49,10 +49,10 @@ def print_comparison(console: Console, comparison: Comparison, saved_as: str) ->
     table = plain_table("", "here", "")
     table.columns[0].no_wrap, table.columns[2].header = True, there
     for name, one, other in comparison.circumstances():
-        table.add_row(Text(name), Text(_plain(one), "bold"), Text(_plain(other), "bold"))
+        table.add_row(Text(shown(name)), Text(_plain(one), "bold"), Text(_plain(other), "bold"))
     for name, here, saved in comparison.fields():
         style = "dim" if here and saved and here.value == saved.value and here.raw == saved.raw else "bold"
-        table.add_row(Text(name), _cell(name, here, style), _cell(name, saved, style))
+        table.add_row(Text(shown(name)), _cell(name, here, style), _cell(name, saved, style))
     if table.row_count:
         console.print(table)
     for side, findings in zip(("here", inside), comparison.findings(), strict=True):

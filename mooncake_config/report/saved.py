@@ -6,31 +6,44 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
-from mooncake_config.display import shown
+from mooncake_config.display import masked, raw_in_json, shown, shown_word
 from mooncake_config.init_kwargs import BYTES_LIMIT, STDIN_SECONDS, read_descriptor
+
+
+def _text(text: str) -> str:
+    return masked(text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _fact(value: int | str | None) -> object:
+    return _text(value) if isinstance(value, str) else raw_in_json(value)
+
+
+# Anybody may have written a saved answer, so what is read is made as harmless as what this library writes.
+_Text = Annotated[str, AfterValidator(_text)]
+_Fact = Annotated[bool | int | str | None, AfterValidator(_fact)]
 
 
 class SavedField(BaseModel):
     """What a saved answer says of one field."""
 
-    value: int | str | None
-    raw: Any
-    source: str | None
-    origin: str | None
+    value: _Fact
+    raw: Annotated[Any, AfterValidator(raw_in_json)]
+    source: _Text | None
+    origin: _Text | None
 
 
 class SavedFinding(BaseModel):
     """What a saved answer says of one finding, as far as two answers are compared."""
 
-    code: str
-    rule: str
-    severity: str
-    fields: list[str]
-    origin: str | None
+    code: _Text
+    rule: _Text
+    severity: _Text
+    fields: list[_Text]
+    origin: _Text | None
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -42,13 +55,13 @@ class Answer(BaseModel):
     """The parts of the JSON answer that two processes, nodes or runs are compared by."""
 
     version: Literal[1]
-    backend: str
-    process: dict[str, bool | int | str | None]
-    topology: dict[str, int | str | None]
-    fields: dict[str, SavedField]
-    replica_num: int
+    backend: _Text
+    process: dict[_Text, _Fact]
+    topology: dict[_Text, _Fact]
+    fields: dict[_Text, SavedField]
+    replica_num: _Fact
     findings: list[SavedFinding]
-    fingerprint: str | None
+    fingerprint: _Text | None
 
     @property
     def circumstances(self) -> dict[str, bool | int | str | None]:
@@ -66,13 +79,14 @@ def read_answer(path: str) -> Answer:
     Raises:
         Unreadable: there is none, it does not end in time, or it is no answer of ``explain`` or ``check``.
     """
+    name = "standard input" if path == "-" else shown_word(path)
     try:
         data = _read(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Unreadable(f"{shown(path)} cannot be read: {shown(reason)}") from None
+        raise Unreadable(f"{name} cannot be read: {shown(reason)}") from None
     if data is None:
-        raise Unreadable(f"{shown(path)} did not end within {STDIN_SECONDS:g} s")
+        raise Unreadable(f"{name} did not end within {STDIN_SECONDS:g} s")
     try:
         return Answer.model_validate_json(data[: BYTES_LIMIT + 1])
     except ValidationError as refusal:
@@ -80,12 +94,14 @@ def read_answer(path: str) -> Answer:
         place = ".".join(map(str, first["loc"]))
         reason = shown(f"{place}: {first['msg']}" if place else first["msg"], 200)
         raise Unreadable(
-            f"{shown(path)} does not hold what `explain --format json` or `check --format json` prints ({reason})"
+            f"{name} does not hold what `explain --format json` or `check --format json` prints ({reason})"
         ) from None
 
 
 def _read(path: str) -> bytes | None:
     if path == "-":
+        if sys.stdin is None:
+            raise ValueError("this process has none")
         return read_descriptor(sys.stdin.fileno(), STDIN_SECONDS)
     descriptor = os.open(path, os.O_RDONLY)
     try:
