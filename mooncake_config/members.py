@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -128,17 +129,21 @@ def folded(members: Sequence[Member]) -> list[Finding]:
     """What was found on each node alone, once for each cause: rule, fields and place to edit.
 
     Severity and words are those of the worst, first node. Where the others' words differ, since they name an address or
-    a size of that node, ``node`` says whose these are.
+    a size of that node, ``node`` says whose these are. What one node has several times, such as two unknown keys of one
+    JSON, stays several: the first of each node is one cause, the second another.
     """
     causes: dict[Hashable, list[tuple[Member, Finding]]] = {}
     for member in members:
+        times: Counter[Hashable] = Counter()
         for item in member.findings:
-            causes.setdefault((item.code, item.fields, item.origin), []).append((member, item))
+            cause = (item.code, item.fields, item.origin)
+            causes.setdefault((cause, times[cause]), []).append((member, item))
+            times[cause] += 1
     return [_one(found, len(members)) for found in causes.values()]
 
 
 def _one(found: Sequence[tuple[Member, Finding]], total: int) -> Finding:
-    names = tuple(dict.fromkeys(member.name for member, _ in found))
+    names = tuple(member.name for member, _ in found)
     member, worst = min(found, key=lambda pair: pair[1].severity.rank)
     node = few_names(names, total)
     if any(item.message != worst.message for _, item in found):

@@ -64,6 +64,16 @@ def test_folded_in_the_words_of_the_worst() -> None:
     assert (one.severity, one.message, one.node) == (Severity.ERROR, "bad.", "all 2 nodes, in the words of b")
 
 
+def test_several_of_one_kind_on_a_node_stay_several() -> None:
+    """Two unknown keys of one JSON, which reaches every node, are two findings, each on all nodes."""
+    both = (finding("key a is unknown."), finding("key b is unknown."))
+    members = [Member("a", "a", findings=both), Member("b", "b", findings=both)]
+    assert [(item.message, item.nodes) for item in folded(members)] == [
+        ("key a is unknown.", ("a", "b")),
+        ("key b is unknown.", ("a", "b")),
+    ]
+
+
 @given(st.lists(st.sampled_from(["x.", "y."]), max_size=8))
 def test_folding_names_every_node(messages: list[str]) -> None:
     """No node on which something was found is lost."""
