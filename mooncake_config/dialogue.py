@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import re
-import select
 import socket
 import ssl
 import threading
@@ -230,9 +229,12 @@ def _converse_secured(peer: socket.socket, host: str, request: bytes) -> Said:
 
 
 def _hangs_up(peer: socket.socket) -> bool:
-    readable, _, _ = select.select([peer], [], [], GREETING_SECONDS)
+    # Not select(), which refuses descriptors above 1023: a trainer may have thousands of files open.
+    peer.settimeout(GREETING_SECONDS)
     try:
-        return bool(readable) and not peer.recv(1, socket.MSG_PEEK)
+        return not peer.recv(1, socket.MSG_PEEK)
+    except TimeoutError:
+        return False
     except OSError:
         return True
 
@@ -241,6 +243,7 @@ def _reply(peer: socket.socket, request: bytes, limit: float) -> bytes | None:
     """What is sent back until it is enough to tell; empty where nothing came, None where the peer just closed."""
     ends, reply = time.monotonic() + limit, b""
     try:
+        peer.settimeout(limit)
         peer.sendall(request)
         while not _complete(reply):
             peer.settimeout(max(ends - time.monotonic(), 0.001))

@@ -192,8 +192,10 @@ def read_descriptor(descriptor: int, seconds: float) -> bytes | None:
         OSError: it cannot be read.
     """
     data, end = b"", time.monotonic() + seconds
+    awaited = select.poll()  # select() refuses descriptors above 1023, of which a program may have more open
+    awaited.register(descriptor, select.POLLIN)
     while len(data) <= BYTES_LIMIT:
-        if not select.select([descriptor], [], [], max(end - time.monotonic(), 0))[0]:
+        if not awaited.poll(max(end - time.monotonic(), 0) * 1000):
             return None
         part = os.read(descriptor, BYTES_LIMIT + 1 - len(data))
         if not part:

@@ -22,6 +22,7 @@ from machines import (
     greeting,
     hanging_up,
     http,
+    many_files_open,
     replying,
     resetting,
     server,
@@ -66,6 +67,12 @@ def test_endpoint(talk: Talk, outcome: Outcome) -> None:
     assert answer.seconds < 1
     assert (answer.target, answer.addresses) == (f"127.0.0.1:{port}", ("127.0.0.1",))
     assert str(answer).isprintable()
+
+
+def test_many_files_open() -> None:
+    """A process with more than 1023 open files asks like any other."""
+    with server(as_master) as port, many_files_open():
+        assert ask_endpoint(MASTER, Endpoint("127.0.0.1", port)).outcome is Outcome.MASTER
 
 
 def test_refused() -> None:

@@ -17,6 +17,7 @@ import pytest
 from asking import fault_of
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import many_files_open
 
 from mooncake_config.findings import Fault
 from mooncake_config.init_kwargs import (
@@ -553,6 +554,14 @@ def test_descriptor_to_its_end() -> None:
         pipe.write(b"[]")
         pipe.close()
         assert read_descriptor(reader, 5) == b"[]"
+
+
+def test_descriptor_with_many_files_open(here: Path) -> None:
+    """A file whose descriptor is above 1023 is read like any other."""
+    Path("store.json").write_text("{}")
+    with many_files_open(), Path("store.json").open("rb") as file:
+        assert file.fileno() > 1023
+        assert read_descriptor(file.fileno(), 5) == b"{}"
 
 
 def test_descriptor_beyond_the_limit() -> None:
