@@ -115,7 +115,7 @@ class Endpoint(NamedTuple):
 
 
 def split_endpoint(text: str) -> Endpoint:
-    """Host and port of one endpoint that a parser above has accepted."""
+    """Host and port of one endpoint that a parser has accepted."""
     host, colon, port = text.partition(":")
     if "[" not in host and (port.isdigit() or not colon):
         return Endpoint(host, int(port) if port else None)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
-from mooncake_config.addresses import is_loopback
+from mooncake_config.addresses import Endpoint, is_loopback
 from mooncake_config.dialogue import at_once
 from mooncake_config.display import shown
 
@@ -69,8 +69,7 @@ class Post:
     refusal: str = ""
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port is None else f"{host}:{self.port}"
+        return str(Endpoint(self.host, self.port))
 
 
 @dataclass(frozen=True)
