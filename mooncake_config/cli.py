@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import io
 import json
@@ -41,7 +42,7 @@ from mooncake_config.rules import examine, find_rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 from mooncake_config.survey_options import refuse_mixed_survey
-from mooncake_config.usage import nearest_or_part, readable_width, with_nearest
+from mooncake_config.usage import nearest_or_part, readable_width, with_nearest, write_plainly
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("mooncake-config: standard output is closed, so there is nowhere to answer", file=sys.stderr)
         return 1
     for stream in (sys.stdout, sys.stderr):
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+        write_plainly(stream)
     try:
         status = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -91,7 +92,8 @@ def _run(words: list[str]) -> int:
     own, pasted = _split(words)
     parser = make_parser()
     if not words:
-        parser.print_help(sys.stderr)
+        with contextlib.suppress(OSError):
+            parser.print_help(sys.stderr)
         parser.refuse("a command is missing")
     try:
         options, unknown = parser.parse_known_args(own)
@@ -198,9 +200,9 @@ def _print_field(process: Process, name: str, findings: Sequence[Finding]) -> No
     if value not in (None, ""):
         print(bare_value(process, name))
     if isinstance(value, str) and has_secret(value):
-        print(f"{name}: its value holds a password, which is printed as ***", file=sys.stderr)
+        _tell(f"{name}: its value holds a password, which is printed as ***")
     for line in finding_lines(findings):
-        print(line, file=sys.stderr)
+        _tell(line)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -271,7 +273,7 @@ def _schema(options: argparse.Namespace) -> int:
         stale = stale_schemas(options.directory)
         for name in stale:
             state = "is stale" if (Path(options.directory) / name).exists() else "is missing"
-            print(f"{shown(options.directory)}: {name} {state}; run: mooncake-config schema --write", file=sys.stderr)
+            _tell(f"{shown(options.directory)}: {name} {state}; run: mooncake-config schema --write")
         return 1 if stale else 0
     print(schema_text(), end="")
     return 0
@@ -310,6 +312,12 @@ def _print_env(process: Process, findings: Sequence[Finding], specs: Sequence[Fi
         for line in env_lines(process, specs):
             print(line)
     for line in finding_lines(findings):
+        _tell(line)
+
+
+def _tell(line: str) -> None:
+    """A line beside the answer; where standard error takes none, answer and status are the same."""
+    with contextlib.suppress(OSError):
         print(line, file=sys.stderr)
 
 

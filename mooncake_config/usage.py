@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import contextlib
 import re
 import shutil
 import sys
@@ -17,6 +19,8 @@ LEAST_WIDTH = 40
 """Columns below which no page can be read. COLUMNS=0 stands for an unknown width in many containers."""
 
 _USUAL_WIDTH = 80
+_MOST_WIDTH = 10_000
+"""Columns beyond which nothing is gained: no line of a page is as long."""
 _WIDEST_HELP = 100
 """Columns beyond which the lines of a help are no longer read with ease."""
 
@@ -53,7 +57,39 @@ def with_nearest(message: str, word: str, known: Iterable[str]) -> str:
 
 def readable_width(columns: int) -> int:
     """The columns to write in: those that there are, the usual number where these cannot hold a page."""
-    return columns if columns >= LEAST_WIDTH else _USUAL_WIDTH
+    return min(columns, _MOST_WIDTH) if columns >= LEAST_WIDTH else _USUAL_WIDTH
+
+
+_PLAIN_SIGNS = {
+    "×": "x",
+    "÷": "/",
+    "·": "-",
+    "…": "...",
+    "→": "->",
+    "✗": "x",
+    "─": "-",
+    "├": "|",
+    "└": "`",
+    "▒": "=",
+    "█": "#",
+}
+"""What the signs of our own pages become where the encoding of a terminal lacks them."""
+
+
+def write_plainly(stream: Any) -> None:
+    """Has a text stream write what its encoding lacks in signs that it has, or as an escape, instead of failing."""
+    codecs.register_error("mooncake-config", _plainly)
+    getattr(stream, "reconfigure", lambda **_: None)(errors="mooncake-config")
+
+
+def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    sign = error.object[error.start]
+    if sign in _PLAIN_SIGNS:
+        return _PLAIN_SIGNS[sign], error.start + 1
+    error.end = error.start + 1
+    return codecs.backslashreplace_errors(error)
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -108,7 +144,9 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, message: str) -> NoReturn:
         """Ends the process with status 2 and a message whose values were made fit to be shown."""
-        self.exit(2, f"{self.prog}: error: {message}\nhelp: {self.prog} --help\n")
+        with contextlib.suppress(OSError):  # the status says it too where standard error is full
+            self._print_message(f"{self.prog}: error: {message}\nhelp: {self.prog} --help\n", sys.stderr)
+        self.exit(2)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuses what is no choice, in the same words on every Python, with the choice that is nearest."""

@@ -419,12 +419,28 @@ def test_ascii_terminal() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("columns", ["0", "1", "3", "39"])
-def test_useless_width(columns: str) -> None:
-    """A width in which nothing can be read counts as unknown: the findings are printed."""
-    done = run("explain", *NODE, COLUMNS=columns)
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_signs_that_an_encoding_lacks(encoding: str) -> None:
+    """Sums, bars and marks are written in signs of the encoding, never as escapes."""
+    words = (*NODE, "--num-nodes", "1", "--processes-per-node", "8")
+    for command in (("explain", *words), ("plan", *words, "--rollout-bytes", "1gb"), ("rule",), ("rule", "MC200")):
+        command_line = [sys.executable, "-m", "mooncake_config", *command]
+        done = subprocess.run(
+            command_line, capture_output=True, env={"PYTHONIOENCODING": encoding}, check=False, timeout=60
+        )
+        assert b"\\" not in done.stdout
+        assert done.stdout.decode(encoding)
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "3", "39", "100000", "9" * 30, "-5", "wide"])
+@pytest.mark.parametrize("command", ["explain", "plan"])
+def test_useless_width(command: str, columns: str) -> None:
+    """A width in which nothing can be read, or that no terminal has, does not keep the findings from being printed."""
+    done = run(command, *NODE, "--num-nodes", "1", "--processes-per-node", "99999", COLUMNS=columns)
     assert done.returncode == 1
-    assert "MC100 missing-master" in done.stdout
+    assert ("MC100 missing-master" if command == "explain" else "MC200 memory-above-host") in done.stdout
+    assert len(done.stdout) < 200_000
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -441,6 +457,25 @@ def test_nowhere_to_answer(words: str, redirection: str, status: int, says: str)
     command = f"{sys.executable} -m mooncake_config {words} {redirection}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip()) == (status, says)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("explain --bogus", 2),
+        ("bogus", 2),
+        ("", 2),
+        ("explain --node-ip ::1 --format env", 1),
+        ("explain --node-ip ::1 --object-store-backend ray --field protocol", 0),
+        ("schema --check --directory /proc/nothing", 1),
+    ],
+)
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_nowhere_to_complain(words: str, status: int, redirection: str) -> None:
+    """A standard error that is full or closed changes no status."""
+    command = f"{sys.executable} -m mooncake_config {words} {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == status
 
 
 def test_interrupted() -> None:
