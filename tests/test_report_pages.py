@@ -56,6 +56,26 @@ def test_page_of_a_good_job() -> None:
     )
 
 
+COLUMNS = ("field", "value", "source", "set in")
+
+
+@given(
+    st.integers(79, 140),
+    st.sampled_from(["P2PHANDSHAKE", "http://10.0.0.5:8080/metadata", f"http://{'node-' * 9}7:8080/metadata"]),
+    st.sampled_from(["P2PHANDSHAKE", "http://10.0.0.6:8080/metadata", "http://rack-rack-rack-3:8080/metadata"]),
+)
+def test_nothing_is_cut(width: int, value: str, lost: str) -> None:
+    """However long a value, and what it overrode, every sign of both stands on the page."""
+    process = ask({"MOONCAKE_TE_META_DATA_SERVER": lost}, {"metadata_server": value}, topology=TWO_NODES)
+    head, *lines = page_of(process, width).splitlines()[3:]
+    starts = [head.index(name) for name in COLUMNS]
+    rows = lines[1 : lines.index("")]
+    ends = [*starts[1:], width]
+    whole = ["".join(row[start:end].strip() for row in rows) for start, end in zip(starts, ends, strict=True)]
+    assert value in whole[1]
+    assert f"over{lost}(MOONCAKE_TE_META_DATA_SERVER)" in whole[3].replace(" ", "")
+
+
 @pytest.mark.parametrize(
     ("role", "reason"),
     [

@@ -17,7 +17,7 @@ from mooncake_config.process import Backend, fingerprint
 from mooncake_config.provenance import Source
 from mooncake_config.reach import Contact, Meeting
 from mooncake_config.report.documents import Document, check_document, finding_document, is_ok
-from mooncake_config.report.pages import host_lines, plain_table, print_findings, value_text
+from mooncake_config.report.pages import host_lines, plain_table, print_findings, value_text, with_whole_spots
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 
@@ -115,7 +115,8 @@ def _blocks(cluster: Cluster, width: int) -> Iterator[Table | str]:
     known = [aspect for aspect in _aspects(cluster) if any(aspect.of(member) for member in cluster.asked)]
     values = {aspect.name: {aspect.of(member) for member in cluster.asked} for aspect in known}
     yield ""
-    yield _shared(cluster, [aspect for aspect in known if len(values[aspect.name]) == 1])
+    shared = [aspect for aspect in known if len(values[aspect.name]) == 1]
+    yield with_whole_spots(_shared(cluster, shared), width)
     yield ""
     yield from _differing(cluster, [aspect for aspect in known if len(values[aspect.name]) > 1], width)
     if backend is Backend.MOONCAKE and cluster.contacts:

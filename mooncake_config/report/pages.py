@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mooncake_config.host import Host
 
 _WIDEST_SPOT = len("--mooncake-store-init-kwargs")
-_WIDE = 78
+_WIDE = 79
 """Columns from which a field, a size, its source and the widest spot stand side by side."""
 COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
@@ -99,7 +99,8 @@ def _print_settings(
     console.print()
     if specs:
         cells = {spec.name: _value_cell(process, spec, findings) for spec in specs}
-        console.print((_wide_field_table if console.width >= _WIDE else _narrow_field_table)(process, cells))
+        table = (_wide_field_table if console.width >= _WIDE else _narrow_field_table)(process, cells)
+        console.print(with_whole_spots(table, console.width))
     if len(specs) < len(FIELDS):
         rest = f"the other {len(FIELDS) - len(specs)} fields" if specs else "any field"
         console.print(Text(f"Nobody set {rest}.", "dim"))
@@ -203,9 +204,25 @@ def plain_table(*headings: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, pad_edge=False)
     for heading in headings:
         whole = heading in ("field", "source", "code", "severity", "asked")
-        table.add_column(
-            heading, overflow="fold", no_wrap=whole, min_width=_WIDEST_SPOT if heading == "set in" else None
-        )
+        table.add_column(heading, overflow="fold", no_wrap=whole)
+    return table
+
+
+def with_whole_spots(table: Table, width: int) -> Table:
+    """The table with room for the widest spot in its last column, ``set in``, where so many columns have that.
+
+    The columns that fold get what is left. A least width alone would not do: rich cuts what stands beyond the terminal.
+    """
+    from rich.cells import cell_len
+
+    *others, spots = table.columns
+    if spots.header != "set in" or width < _WIDE:
+        return table
+    rigid = sum(max(map(cell_len, map(str, (one.header, *one.cells)))) for one in others if one.no_wrap)
+    folding = [one for one in others if not one.no_wrap]
+    spots.min_width = _WIDEST_SPOT
+    for column in folding:
+        column.max_width = (width - rigid - len(others) - _WIDEST_SPOT) // len(folding)
     return table
 
 
