@@ -17,6 +17,9 @@ RAW_LIMIT = 200
 MESSAGE_LIMIT = 80
 """Characters of a value inside a sentence."""
 
+PASTED_LIMIT = 1000
+"""Characters of a value that is shown to be pasted."""
+
 _NAMED_SECRET = re.compile(
     r"""(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|auth|secret|private)[_-]?key)[\\"']*\s*[=:]\s*)
     (?:(?P<quote>\\"|["'])(?:(?!(?P=quote))(?:\\.|[^\\]))*   # quoted, the quotes perhaps escaped

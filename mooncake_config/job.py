@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mooncake_config.arguments import RUNTIME_ENV_FLAG, PastedCommand
-from mooncake_config.display import shown
+from mooncake_config.display import PASTED_LIMIT, shown
 from mooncake_config.findings import Fault
 from mooncake_config.init_kwargs import InitKwargs
 from mooncake_config.process import Backend, Process
@@ -16,6 +16,9 @@ from mooncake_config.resolve import resolve_process
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import Environment, real_environment
 from mooncake_config.topology import Role, Topology
+
+_BY_VARIABLE = {spec.wiring.variable: spec for spec in FIELDS if spec.wiring.variable}
+"""The fields that have a variable, by its name."""
 
 
 @dataclass(frozen=True)
@@ -74,53 +77,48 @@ def _drops(process: Process, pasted: PastedCommand) -> Iterator[Fault | None]:
 def _variables_before_sudo(process: Process, handed: Collection[str]) -> Fault | None:
     """The fields that variables win which ``sudo`` drops, where its rules do not say otherwise."""
     lost = {
-        spec.wiring.variable: spec.name
-        for spec in FIELDS
-        if spec.wiring.variable not in handed
-        and (winner := process.winner(spec.name))
-        and winner.origin == Origin(Source.ENV, spec.wiring.variable or "")
+        variable: spec.name
+        for variable, spec in _BY_VARIABLE.items()
+        if variable not in handed and process.ledger.origin(spec.name) == Origin(Source.ENV, variable)
     }
     if not lost:
         return None
-    names = " and ".join(map(str, lost))
-    message = f"sudo hands {names} on with -E only, or where sudoers keeps such variables."
-    return _dropped(lost, message, f"write sudo --preserve-env={','.join(map(str, lost))}, or set it behind sudo.")
+    message = f"sudo hands {' and '.join(lost)} on with -E only, or where sudoers keeps such variables."
+    return _dropped(lost, message, f"write sudo --preserve-env={','.join(lost)}, or set it behind sudo.")
 
 
 def _variables_before_env(pasted: PastedCommand) -> Fault | None:
     """The variables of fields that this shell has and ``env`` takes away."""
     real = real_environment(None)
     lost = {
-        spec.wiring.variable: spec.name
-        for spec in FIELDS
-        if (real.get(spec.wiring.variable or "") or "").strip() and spec.wiring.variable not in pasted.variables
-        if pasted.cleared or spec.wiring.variable in pasted.unset
+        variable: spec.name
+        for variable, spec in _BY_VARIABLE.items()
+        if real.get(variable, "").strip() and variable not in pasted.variables
+        if pasted.cleared or variable in pasted.unset
     }
     if not lost:
         return None
     option = "-i" if pasted.cleared else "-u"
-    message = f"env {option} takes away {' and '.join(map(str, lost))}, which this shell has."
+    message = f"env {option} takes away {' and '.join(lost)}, which this shell has."
     return _dropped(lost, message, f"leave out the {option}, or set it behind env.")
 
 
-def _dropped(lost: Mapping[str | None, str], message: str, fix: str) -> Fault:
-    origin = Origin(Source.ENV, next(filter(None, lost)))
-    return Fault("dropped-variable", tuple(lost.values()), origin, message, fix)
+def _dropped(lost: Mapping[str, str], message: str, fix: str) -> Fault:
+    return Fault("dropped-variable", tuple(lost.values()), Origin(Source.ENV, next(iter(lost))), message, fix)
 
 
 def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault | None:
     """The fields that variables win which a ``ray job submit`` hands to no process like this one."""
     heard = {*pasted.spots, *(pasted.for_driver if process.role is Role.DRIVER else ())}
-    won = [(spec, spec.wiring.variable, process.winner(spec.name)) for spec in FIELDS if spec.wiring.variable]
     unheard = {
         variable: (spec, claim.raw)
-        for spec, variable, claim in won
-        if claim and claim.origin.source is Source.ENV and variable not in heard
+        for variable, spec in _BY_VARIABLE.items()
+        if (claim := process.winner(spec.name)) and claim.origin.source is Source.ENV and variable not in heard
     }
     if not unheard:
         return None
     message = f"ray job submit hands {', '.join(unheard)} to no actor, unless each node had it before Ray started."
-    everywhere = {name: shown(raw) for name, (spec, raw) in unheard.items() if not spec.wiring.node_local}
+    everywhere = {name: shown(raw, PASTED_LIMIT) for name, (spec, raw) in unheard.items() if not spec.wiring.node_local}
     local = [name for name, (spec, _) in unheard.items() if spec.wiring.node_local]
     ways = []
     if everywhere:

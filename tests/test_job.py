@@ -44,6 +44,14 @@ def test_job_pickles() -> None:
     assert pickle.loads(pickle.dumps(asked)) == asked
 
 
+def test_runtime_environment_to_paste_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is to be pasted into the runtime environment keeps its middle, however long it is."""
+    master = "etcd://" + ";".join(f"etcd-{number}.master.example.com:2379" for number in range(5))
+    monkeypatch.setenv("MOONCAKE_MASTER", master)
+    (finding,) = found(job(RAY_JOB).resolve(), "MC132")
+    assert f'"MOONCAKE_MASTER": "{master}"' in finding.fix
+
+
 def test_variables_of_the_command_win() -> None:
     """A variable on the launch line is over that of the shell; env_vars are named as their place."""
     process = job("MOONCAKE_MASTER=10.0.0.6:1 python3 train.py").resolve()

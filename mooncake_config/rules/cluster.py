@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from mooncake_config.addresses import ip_of, is_loopback
-from mooncake_config.display import shown
+from mooncake_config.display import PASTED_LIMIT, shown
 from mooncake_config.findings import Severity
 from mooncake_config.members import MOONCAKE, PACKAGE, Cluster, Member, few_names, grouped
 from mooncake_config.process import Process
@@ -20,8 +20,6 @@ from mooncake_config.sources import FieldSpec
 _VALUES_NAMED = 4
 """Different values that a sentence names one by one."""
 _PAIRS_NAMED = 3
-_PASTED = 1000
-"""Characters of a value that is shown to be pasted."""
 _ALIKE = "install one version of it on every node: the same image, or the same lock file."
 _TRAINER_FLAG = Origin(Source.CLI, "--trainer-nodes")
 _SAME_FLAG = Origin(Source.CLI, "--same")
@@ -209,7 +207,7 @@ def variable_on_the_driver_only(cluster: Cluster) -> Iterator[Problem]:
     """
     apart = {spec: _apart(cluster, spec) for spec in FIELDS if _from_variable(cluster.driver, spec)}
     unheard = {spec: members for spec, members in apart.items() if members}
-    sharing = {spec.wiring.variable: shown(cluster.driver.values[spec.name], _PASTED) for spec in unheard}
+    sharing = {spec.wiring.variable: shown(cluster.driver.values[spec.name], PASTED_LIMIT) for spec in unheard}
     for spec, members in unheard.items():
         here = f"{spec.wiring.variable} is {shown(_raw(cluster.driver, spec.name))} in this shell"
         where = "reaches no node" if len(members) == len(cluster.asked) else f"does not reach {cluster.names(members)}"
@@ -267,7 +265,7 @@ def variable_missing_on_the_driver(cluster: Cluster) -> Iterator[Problem]:
             variable, value = spec.wiring.variable, found.pop()
             here = f"the nodes have {variable}={shown(value)}, and this shell has not"
             message = f"{here}: a driver started here would lack it."
-            pasted = f"{variable}={shlex.quote(shown(value, _PASTED))}"
+            pasted = f"{variable}={shlex.quote(shown(value, PASTED_LIMIT))}"
             yield Problem((spec.name,), message, f"export {pasted} here too, or use `ray job submit`.")
 
 
