@@ -28,6 +28,7 @@ from mooncake_config.rules import (
     refuse_unknown_rules,
 )
 from mooncake_config.rules.rule import Rule
+from mooncake_config.topology import Topology
 
 Example = tuple[str, bool, str]
 """Code, whether it fires, and the line."""
@@ -196,6 +197,16 @@ def test_ray_backend_softens() -> None:
         "MC001": Severity.WARNING,
         "MC040": Severity.WARNING,
     }
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "169.254.3.4", "172.17.0.1"])
+def test_node_ip_under_the_ray_backend(address: str) -> None:
+    """A node IP that Ray says is no finding where no Mooncake uses it; the same address in the variable is one."""
+    topology = Topology(num_nodes=2, local_rank=0, processes_per_node=8, node_ip=address)
+    assert examine(ask(backend=Backend.MOONCAKE, topology=topology)) != ()
+    assert examine(ask(backend=Backend.RAY, topology=topology)) == ()
+    written = {**MASTER, "MOONCAKE_LOCAL_HOSTNAME": address}
+    assert examine(ask(written, backend=Backend.RAY, topology=topology)) != ()
 
 
 def test_findings_pickle() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mooncake_config.display import shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process
-from mooncake_config.provenance import Origin
+from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules import addresses as address_rules
 from mooncake_config.rules import launch as launch_rules
 from mooncake_config.rules import process as process_rules
@@ -233,8 +233,13 @@ def settle(findings: list[Finding], process: Process, ignore: Collection[str]) -
         return ()
     kept = _not_ignored(findings, ignore)
     if process.backend is Backend.RAY:
-        kept = [_softened(item) for item in kept]
+        kept = [_softened(item) for item in kept if not _is_about_rays_own_address(item)]
     return _worst_first(kept)
+
+
+def _is_about_rays_own_address(item: Finding) -> bool:
+    """Whether a well-formed node IP that nobody wrote is found unfit for the Mooncake that is not used."""
+    return item.code.startswith("MC1") and item.origin is not None and item.origin.source is Source.RAY
 
 
 def _not_ignored(findings: list[Finding], ignore: Collection[str]) -> list[Finding]:
