@@ -70,6 +70,8 @@ def test_close_without_a_master(fault: signal.Signals, seen: str) -> None:
     with master, python([], LEAVER, master.address) as leaver:
         assert line(leaver.stdout) == "stored"
         os.kill(master.pid, fault)
+        # A signal is on its way when kill returns: a master that still answers is closed as one that lives.
+        os.waitid(os.P_PID, master.pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
         answer(leaver)
         told = json.loads(line(leaver.stdout))
         assert told["closing"] < 5
