@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,21 @@ def test_answer_from_a_pipe(tmp_path: Path) -> None:
     with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as other:
         assert other.stdout
         assert read_answer(f"/dev/fd/{other.stdout.fileno()}") == read_answer(path)
+
+
+def test_pipe_without_a_writer(tmp_path: Path) -> None:
+    """A named pipe that nobody writes to is given up after a while."""
+    os.mkfifo(tmp_path / "other")
+    with pytest.raises(Unreadable, match=r"did not end within 0\.2 s"):
+        read_answer(str(tmp_path / "other"), seconds=0.2)
+
+
+def test_pipe_whose_writer_comes_late(tmp_path: Path) -> None:
+    """A named pipe is read to its end, also where its writer opens it after its reader."""
+    path = saved(tmp_path / "other.json", ask())
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", f"sleep 0.3; cat {path} > {tmp_path}/pipe"]):
+        assert read_answer(str(tmp_path / "pipe")) == read_answer(path)
 
 
 @pytest.mark.parametrize(

@@ -73,20 +73,23 @@ class Unreadable(Exception):
     """A saved answer that cannot be read. The text says why and is fit to be shown."""
 
 
-def read_answer(path: str) -> Answer:
+def read_answer(path: str, *, seconds: float = STDIN_SECONDS) -> Answer:
     """The answer that a file, a pipe or (``-``) standard input holds.
+
+    Args:
+        seconds: how long it may take to end.
 
     Raises:
         Unreadable: there is none, it does not end in time, or it is no answer of ``explain`` or ``check``.
     """
     name = "standard input" if path == "-" else shown_word(path)
     try:
-        data = _read(path)
+        data = _read(path, seconds)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Unreadable(f"{name} cannot be read: {shown(reason)}") from None
     if data is None:
-        raise Unreadable(f"{name} did not end within {STDIN_SECONDS:g} s")
+        raise Unreadable(f"{name} did not end within {seconds:g} s")
     try:
         return Answer.model_validate_json(data[: BYTES_LIMIT + 1])
     except ValidationError as refusal:
@@ -98,14 +101,15 @@ def read_answer(path: str) -> Answer:
         ) from None
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, seconds: float) -> bytes | None:
     if path == "-":
         if sys.stdin is None:
             raise ValueError("this process has none")
-        return read_descriptor(sys.stdin.fileno(), STDIN_SECONDS)
-    descriptor = os.open(path, os.O_RDONLY)
+        return read_descriptor(sys.stdin.fileno(), seconds)
+    # Opening a named pipe would wait for its writer without end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        return read_descriptor(descriptor, STDIN_SECONDS)
+        return read_descriptor(descriptor, seconds)
     finally:
         os.close(descriptor)
 
