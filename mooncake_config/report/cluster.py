@@ -17,7 +17,7 @@ from mooncake_config.process import Backend, fingerprint
 from mooncake_config.provenance import Source
 from mooncake_config.reach import Contact, Meeting
 from mooncake_config.report.documents import Document, check_document, finding_document, is_ok
-from mooncake_config.report.pages import host_lines, plain_table, print_findings, value_text, with_whole_spots
+from mooncake_config.report.pages import held_text, host_lines, plain_table, print_findings, with_whole_spots
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 
@@ -154,12 +154,11 @@ def _field_cell(spec: FieldSpec, member: Member) -> tuple[str, str]:
     if member.node is None:
         return "?", ""
     process = member.node.process
-    winner, value = process.winner(spec.name), process.values[spec.name]
+    winner = process.winner(spec.name)
     spot = "" if winner is None or winner.origin.source is Source.DEFAULT else shown(winner.origin.spot)
-    if spec.wiring.from_ray and value is not None and process.own_endpoint:
+    if spec.wiring.from_ray and process.own_endpoint:
         return _hostname_text(member, process.own_endpoint.host), spot
-    refused = winner is not None and value is None and winner.raw is not None
-    return (shown(winner.raw) if refused and winner else value_text(spec, value)), spot
+    return held_text(process, spec), spot
 
 
 def _hostname_text(member: Member, host: str) -> str:

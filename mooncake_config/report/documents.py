@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mooncake_config.display import has_secret, masked, raw_in_json, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Backend, Process, fingerprint, setup_kwargs
-from mooncake_config.provenance import Claim, Source
+from mooncake_config.provenance import Claim
 from mooncake_config.rules import Rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
@@ -100,9 +100,8 @@ def finding_document(finding: Finding) -> Document:
 
 def claimed_fields(process: Process) -> tuple[FieldSpec, ...]:
     """The fields whose value somebody wrote down: in the init kwargs or in a variable."""
-    written = (Source.CLI, Source.ENV)
     winners = ((spec, process.winner(spec.name)) for spec in FIELDS)
-    return tuple(spec for spec, winner in winners if winner and winner.origin.source in written)
+    return tuple(spec for spec, winner in winners if winner and winner.origin.is_written)
 
 
 def bare_value(process: Process, name: str) -> str:

@@ -187,17 +187,15 @@ def _narrow_field_table(process: Process, cells: Mapping[str, Text]) -> Table:
 
 
 def _value_cell(process: Process, spec: FieldSpec, findings: Sequence[Finding]) -> Text:
-    """A value in the colour of the worst that was found about it; as it was written, where it is malformed."""
+    """A value in the colour of the worst that was found about it."""
     from rich.text import Text
 
-    winner, value = process.winner(spec.name), process.values[spec.name]
-    refused = winner is not None and value is None and winner.raw is not None
-    text = shown(winner.raw) if refused and winner else value_text(spec, value)
     about = [finding.severity for finding in findings if spec.name in finding.fields]
-    return Text(text, COLOURS[about[0]] if about else "bold")
+    return Text(held_text(process, spec), COLOURS[about[0]] if about else "bold")
 
 
 def plain_table(*headings: str) -> Table:
+    """A table with a line below its headings and no other; long texts fold."""
     from rich import box
     from rich.table import Table
 
@@ -232,7 +230,16 @@ def _overridden(lost: Claim) -> str:
     return f"over {raw} ({shown(origin)})"
 
 
+def held_text(process: Process, spec: FieldSpec) -> str:
+    """The value of a field that a process holds, in words; as it was written, where it is malformed."""
+    winner, value = process.winner(spec.name), process.values[spec.name]
+    if winner is not None and winner.raw is not None and value is None:
+        return shown(winner.raw)
+    return value_text(spec, value)
+
+
 def value_text(spec: FieldSpec, value: Value) -> str:
+    """A value of a field in words: a size in a unit and in bytes, and what it means that there is none."""
     if isinstance(value, int):
         return f"{human_size(value)} ({value})" if value >= 1024 else f"{value} bytes"
     if value == "":
@@ -276,10 +283,12 @@ def host_lines(host: Host) -> Iterator[tuple[str, str]]:
 
 
 def amount(limit: int | str | None) -> str:
+    """A number of bytes in a unit; a word that stands for one, such as ``unlimited``, as it is. None is unknown."""
     return "unknown" if limit is None else limit if isinstance(limit, str) else human_size(limit)
 
 
 def finding_block(finding: Finding) -> Table:
+    """One finding: mark, severity and code, then the fact, the place, the nodes and the way out."""
     from rich.table import Table
     from rich.text import Text
 
