@@ -22,9 +22,9 @@ def completion_script(shell: str) -> str:
         if action.metavar == "RULE":
             action.choices = rule_names()
         elif action.metavar == "DIR":
-            action.complete = shtab.DIRECTORY
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks
         elif action.metavar == "OTHER":
-            action.complete = shtab.FILE
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks
     return "".join(f"{line.rstrip()}\n" for line in shtab.complete(parser, shell).rstrip().splitlines())
 
 
