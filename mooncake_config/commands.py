@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mooncake_config.display import shown
+from mooncake_config.display import shown_word
 from mooncake_config.options import add_job_options, add_load_options
 from mooncake_config.settings import FIELDS
 from mooncake_config.survey_options import add_cluster_options
@@ -219,6 +219,7 @@ def _add_quiet(group: argparse._ActionsContainer) -> None:
 
 def _directory(text: str) -> Path:
     path = Path(text)
-    if not path.is_dir():
-        raise argparse.ArgumentTypeError(f"{shown(text, 200)} is no directory here, so no fact can be read below it")
+    if not text.strip() or not path.is_dir():  # Path("") is the directory here, which an unset variable does not mean
+        name = shown_word(text, 200)
+        raise argparse.ArgumentTypeError(f"{name} is no directory here, so no fact can be read below it")
     return path

@@ -128,9 +128,9 @@ def shown(value: object, limit: int = MESSAGE_LIMIT) -> str:
     return shortened(escaped(masked(value if isinstance(value, str) else _as_json(value))), limit)
 
 
-def shown_word(word: str) -> str:
+def shown_word(word: str, limit: int = MESSAGE_LIMIT) -> str:
     """A word of the command line inside a sentence; a blank one, which an unset variable leaves, in quotes."""
-    return shown(word) if word.strip() else repr(shown(word))
+    return shown(word, limit) if word.strip() else repr(shown(word, limit))
 
 
 def shown_part(part: str, whole: str, limit: int = MESSAGE_LIMIT) -> str:

@@ -13,7 +13,7 @@ from mooncake_config.arguments import (
     WrongUse,
     add_object_store_arguments,
 )
-from mooncake_config.display import shown
+from mooncake_config.display import shown, shown_word
 from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.job import Job
@@ -21,7 +21,7 @@ from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules import find_rule
 from mooncake_config.sizes import parse_size
-from mooncake_config.topology import Role, Topology
+from mooncake_config.topology import COUNT_LIMIT, Role, Topology
 from mooncake_config.usage import with_nearest
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def _size(text: str) -> int:
     try:
         size = parse_size(text)
     except Malformed as refusal:
-        raise argparse.ArgumentTypeError(f"{refusal.message} {refusal.fix}") from None
+        says = refusal.message.rstrip(".") if text.strip() else f"{shown_word(text)} is not a size"
+        raise argparse.ArgumentTypeError(f"{says}; {refusal.fix}") from None
     if size == 0:
         raise argparse.ArgumentTypeError("0 bytes are no rollout; write a size such as 256mb")
     return size
@@ -91,7 +92,10 @@ def _rank(text: str) -> int:
 
 
 def _whole_number(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+    digits = text.isascii() and text.isdigit()
+    if digits and len(text.lstrip("0")) > len(str(COUNT_LIMIT)):
+        raise argparse.ArgumentTypeError(f"{shown(text)!r} is more than {COUNT_LIMIT}")
+    if not (digits and int(text) >= least):
         raise argparse.ArgumentTypeError(f"{shown(text)!r} is not a whole number of {least} or more")
     return int(text)
 

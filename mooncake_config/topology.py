@@ -10,6 +10,9 @@ from mooncake_config.display import shown
 from mooncake_config.findings import Fault
 from mooncake_config.provenance import Origin, Source
 
+COUNT_LIMIT = 999_999_999
+"""The largest number of nodes, processes or rollouts that a command line may name."""
+
 
 class Role(str, Enum):
     """What a process does in the job. Only trainers contribute memory to the Store."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from textwrap import fill, wrap
 from typing import IO, Any, NoReturn
 
-from mooncake_config.display import shown
+from mooncake_config.display import shown, shown_word
 from mooncake_config.protocols import nearest
 
 LEAST_WIDTH = 40
@@ -156,7 +156,7 @@ class Parser(argparse.ArgumentParser):
         offer = f"choose from {', '.join(choices)}"
         word = str(value)
         is_command = isinstance(action, argparse._SubParsersAction)
-        what = f"there is no command {shown(word)}" if is_command else f"{shown(word)} is no choice"
+        what = f"there is no command {shown_word(word)}" if is_command else f"{shown_word(word)} is no choice"
         message = with_nearest(what, word, choices)
         refusal = message if message.endswith("?") else f"{message}; {offer}"
         raise argparse.ArgumentError(None if is_command else action, refusal)

@@ -81,12 +81,17 @@ def test_status(words: tuple[str, ...], status: int, root: str, capsys: pytest.C
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (("--rollout-bytes", "8 gigs"), "8 gigs is not a size."),
+        (("--rollout-bytes", "8 gigs"), "8 gigs is not a size;"),
         (("--rollout-bytes", "0"), "0 bytes are no rollout; write a size such as 256mb"),
         (("--rollout-bytes", "-1"), "--rollout-bytes"),
         (("--in-flight", "0"), "0' is not a whole number of 1 or more"),
         (("--in-flight", "many"), "is not a whole number of 1 or more"),
+        (("--in-flight", "1" + "0" * 9), "'1000000000' is more than 999999999"),
+        (("--rollout-bytes", ""), "'' is not a size; write a number"),
+        (("--rollout-bytes", "1e3mb"), "1e3mb is in exponent form; write all digits"),
         (("--host-root", "/nowhere/at/all"), "is no directory here"),
+        (("--host-root", ""), "'' is no directory here"),
+        (("--host-root", " "), "' ' is no directory here"),
         (("--format", "env"), "env"),
         (("--num-nodes", "0"), "is not a whole number of 1 or more"),
         (("--rollout-byte", "1gb"), "--rollout-bytes"),

@@ -136,3 +136,25 @@ def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--version prints the name and the installed version."""
     assert status_of(flag) == 0
     assert capsys.readouterr() == (f"mooncake-config {version('mooncake-config')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("",), "there is no command '';"),
+        (("explain", "--role", ""), "argument --role: '' is no choice;"),
+        (("explain", "--field", " "), "argument --field: ' ' is no choice;"),
+        (("completion", ""), "argument shell: '' is no choice;"),
+        (("explain", "--num-nodes", ""), "argument --num-nodes: '' is not a whole number"),
+        (("explain", "--ignore", ""), "argument --ignore: '' is no rule;"),
+        (("check", "--host-root", ""), "argument --host-root: '' is no directory here"),
+        (("check", "--cluster", "--address", ""), "argument --address: '' is not auto or HOST:PORT"),
+        (("plan", "--rollout-bytes", ""), "argument --rollout-bytes: '' is not a size;"),
+        (("rule", ""), "there is no rule '';"),
+    ],
+    ids=" ".join,
+)
+def test_blank_word_is_seen(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A blank word, as an unset shell variable in quotes leaves it, stands in quotes in the refusal."""
+    assert status_of(*words) == 2
+    assert f"error: {says}" in capsys.readouterr().err
