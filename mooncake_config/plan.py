@@ -6,7 +6,8 @@
     segment  = global_segment_size on a node that trains, 0 on any other
     total    = buffers + segment
     capacity = trainer_nodes × global_segment_size
-    rollouts that fit = floor(capacity × 0.9 ÷ (rollout_bytes × replicas))
+    rollouts that fit = floor(capacity × 0.9 ÷ (rollout_bytes × copies))
+    copies   = replicas that are asked for, at most trainer_nodes: each is in a segment of its own
 
 The clients of a node are its trainers, and on the head the rollout manager and the driver. What is unknown is None, and
 so is what depends on it.
@@ -130,6 +131,7 @@ class Shortfall:
         trainer_nodes: that many training nodes would do, other things equal; None: none would.
         in_flight: that many rollouts at once would fit; None: not one.
         replicas: that many replicas would fit; None: not one.
+        segment: where the size of a rollout is unknown, bytes of the largest segment that there is room for.
     """
 
     least: Sizes
@@ -138,6 +140,7 @@ class Shortfall:
     trainer_nodes: int | None = None
     in_flight: int | None = None
     replicas: int | None = None
+    segment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -166,10 +169,15 @@ class Plan:
     @property
     def rollouts_that_fit(self) -> int | None:
         """How many rollouts the Store holds at once with all their replicas, below the watermark."""
-        size, replicas = self.load.rollout_bytes, self.process.replica_num
-        if self.capacity is None or size is None or replicas < 1:
+        size = self.load.rollout_bytes
+        if self.capacity is None or size is None or self.copies < 1:
             return None
-        return rollouts_in(self.capacity, size, replicas)
+        return rollouts_in(self.capacity, size, self.copies)
+
+    @property
+    def copies(self) -> int:
+        """Replicas that Mooncake makes of each object: as many as are asked for, and one in a segment."""
+        return copies_of(self.process)
 
     @property
     def fits_as_it_is(self) -> bool:
@@ -180,6 +188,12 @@ class Plan:
 def capacity_of(trainer_nodes: int | None, segment: int | None) -> int | None:
     """Bytes that the training nodes contribute together, one segment each."""
     return None if trainer_nodes is None or segment is None else trainer_nodes * segment
+
+
+def copies_of(process: Process) -> int:
+    """Replicas of each object; where more are asked for than nodes contribute a segment, Mooncake leaves them out."""
+    trainers = process.topology.trainer_nodes
+    return process.replica_num if trainers is None else min(process.replica_num, trainers)
 
 
 def rollouts_in(capacity: int, rollout_bytes: int, replicas: int) -> int:
@@ -244,7 +258,7 @@ def _propose(
     process: Process, load: Load, memory: int | None, nodes: tuple[NodeShare, ...]
 ) -> Sizes | Shortfall | None:
     """Sizes that fit, changed as little as possible."""
-    current, trainers, replicas = _sizes_of(process), process.topology.trainer_nodes, process.replica_num
+    current, trainers, replicas = _sizes_of(process), process.topology.trainer_nodes, copies_of(process)
     if current is None or trainers is None or replicas < 1:
         return None
     search = _Search(current, _needed_segment(current, load, replicas, trainers), _chunk(process), load, memory, nodes)
@@ -347,14 +361,16 @@ class _Search:
 def _shortfall(search: _Search, process: Process) -> Shortfall:
     """By how much it fails, and which number, changed alone, would do."""
     least, size, rollouts = search.least, search.load.rollout_bytes, search.load.rollouts
-    trainers, replicas = process.topology.trainer_nodes or 1, process.replica_num
+    trainers, replicas = process.topology.trainer_nodes or 1, copies_of(process)
     told = Shortfall(least, search.needed(least), search.room)
     segment = search.largest_segment()
-    if size is None or segment < SEGMENT_FLOOR:
+    if segment < SEGMENT_FLOOR:
         return told
+    if size is None:
+        return replace(told, segment=segment)
     fitting = rollouts_in(trainers * segment, size, replicas)
     copies = rollouts_in(trainers * segment, size, 1) // rollouts
-    nodes = _trainers_for(search, rollouts * size * replicas, process.topology.num_nodes)
+    nodes = _trainers_for(search, rollouts * size * process.replica_num, process.topology.num_nodes)
     return replace(told, trainer_nodes=nodes, in_flight=fitting or None, replicas=copies or None)
 
 

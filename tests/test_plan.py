@@ -109,6 +109,7 @@ def test_nodes(process: Process, expected: list[tuple[Any, ...]], capacity: int 
         (job(4, 4), GIB, 28),
         (job(), None, None),
         (job(None, None), GIB, None),
+        (job(2, 1, replicas=2, **WALKTHROUGH), 256 * MIB, 7),
         (job(replicas=0), GIB, None),
     ],
 )

@@ -109,3 +109,23 @@ def test_beyond_any_memory() -> None:
 def test_unknown_is_no_finding() -> None:
     """Without the size of a rollout nothing is said of how many fit."""
     assert said(Load(None, 100)) == {}
+
+
+def test_present_segment_alone_too_large() -> None:
+    """Where only the present segment is too large, the way out is the largest that there is room for."""
+    found = said(Load(), 8 * GIB)
+    assert found["MC141"].fix == 'write global_segment_size "5gb", or take nodes with more memory.'
+
+
+def test_no_more_copies_than_segments() -> None:
+    """Replicas that Mooncake leaves out take no room: on one training node a rollout fits though two are asked for."""
+    assert "MC140" not in said(Load(7 * GIB), replicas=2)
+    message = said(Load(8 * GIB), trainers=2, replicas=3)["MC140"].message
+    assert message.startswith("one rollout of 8 GiB, each in 2 copies, shall be in the Store")
+
+
+@pytest.mark.parametrize(("size", "named"), [(GIB, True), (1 << 70, False)])
+def test_advice_is_accepted(size: int, named: bool) -> None:
+    """A number of nodes that the command line would refuse is no way out."""
+    fix = said(Load(size, 100), 8 * GIB)["MC141"].fix
+    assert ("train on " in fix) is named

@@ -45,8 +45,12 @@ def put_until_full(store: MooncakeObjectStore, limit: int) -> Iterator[MooncakeR
     pytest.fail(f"the store took {limit} more")
 
 
-def test_planned_rollouts_fit_a_real_store() -> None:
-    """As many rollouts as the plan says are put and stay readable; not much later the store is full."""
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_planned_rollouts_fit_a_real_store(replicas: int) -> None:
+    """As many rollouts as the plan says are put and stay readable; not much later the store is full.
+
+    With one segment that is so too where more replicas are asked for: there is one copy of each.
+    """
     with start_mooncake_master() as master:
         kwargs = {
             "master_server_address": master.address,
@@ -56,11 +60,11 @@ def test_planned_rollouts_fit_a_real_store() -> None:
             "local_buffer_size": 64 * MIB,
         }
         shape = Topology(num_nodes=1, local_rank=0, processes_per_node=1)
-        resolution = resolve_store_config(kwargs, topology=shape, environ={})
+        resolution = resolve_store_config(kwargs, topology=shape, replica_num=replicas, environ={})
         size = bytes_of(rollout(0))
         fit = plan_process(resolution.process, Load(size), Host("/copy")).plan.rollouts_that_fit
         assert (size, fit) == (8 * MIB, 14)
-        with open_object_store("mooncake", resolution) as store:
+        with open_object_store("mooncake", resolution, on_missing_replicas="warn") as store:
             refs = [store.put(rollout(number)) for number in range(fit or 0)]
             for number, ref in enumerate(refs):
                 with store.get(ref) as got:

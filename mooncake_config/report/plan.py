@@ -234,7 +234,7 @@ def _what_fits(plan: Plan, glyphs: _Glyphs) -> Iterator[tuple[str, str]]:
     elif fit is None or plan.capacity is None:
         yield "rollouts", "unknown"
     else:
-        copies = plan.process.replica_num
+        copies = plan.copies
         one = f"{human_size(load.rollout_bytes)} {glyphs.times} {copies} replica{'s' if copies > 1 else ''}"
         room = f"{human_size(plan.capacity)} {glyphs.times} {float(WATERMARK)}"
         yield "rollouts", f"{room} {glyphs.by} ({one}): {fit} fit{_wanted(load.in_flight)}"

@@ -8,6 +8,7 @@ from mooncake_config.findings import Severity
 from mooncake_config.plan import Plan, Shortfall, written_size
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import human_size
+from mooncake_config.topology import COUNT_LIMIT
 
 _SIZES = ("global_segment_size", "local_buffer_size")
 
@@ -29,7 +30,7 @@ def more_rollouts_than_fit(plan: Plan) -> Iterator[Problem]:
     Silent:
         plan --num-nodes 2 --trainer-nodes 1 --processes-per-node 8 --rollout-bytes 1gb --in-flight 7
     """
-    fit, load, replicas = plan.rollouts_that_fit, plan.load, plan.process.replica_num
+    fit, load, replicas = plan.rollouts_that_fit, plan.load, plan.copies
     if fit is None or not plan.capacity or fit >= load.rollouts:
         return
     copies = f", each in {replicas} copies," if replicas > 1 else ""
@@ -85,9 +86,11 @@ def no_sizes_fit(plan: Plan) -> Iterator[Problem]:
 
 def _ways_out(plan: Plan, short: Shortfall) -> str:
     """The numbers that, changed alone, make it fit."""
-    load, replicas = plan.load, plan.process.replica_num
+    load, replicas = plan.load, plan.copies
     ways = []
-    if short.trainer_nodes:
+    if short.segment:
+        ways.append(f'write global_segment_size "{written_size(short.segment)}"')
+    if short.trainer_nodes and short.trainer_nodes <= COUNT_LIMIT:
         ways.append(f"train on {short.trainer_nodes} nodes")
     if short.in_flight:
         ways.append(f"keep {short.in_flight} of {load.rollouts} rollouts in flight")

@@ -105,7 +105,8 @@ def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
     Sees --mooncake-replica-num above --trainer-nodes (or --num-nodes); with an unknown number of nodes an info.
 
     Why: each replica needs a segment of its own. Mooncake makes fewer and says nothing: put returns 0 and there is one
-    copy (measured). The two-node walkthrough has one training node, so one segment.
+    copy (measured); a put of open_object_store takes it back and raises, unless on_missing_replicas is "warn". The
+    two-node walkthrough has one training node, so one segment.
 
     Fix: lower the number, or let more nodes train.
 
