@@ -100,44 +100,54 @@ def _elsewhere(spec: FieldSpec, code: str) -> str:
 
 def explain_schema() -> Schema:
     """The schema of the JSON answer of ``explain``, and of ``check``, which adds ``host`` and ``probes``."""
-    settings = _object({spec.name: _field_answer(spec) for spec in FIELDS}, "Every field, in the order of the table.")
+    about = "One process of a job: its settings, where each came from, and what was found."
     # Over Ray nothing is handed to Mooncake, and with an error standing nothing is either.
     nothing_handed = {"properties": {"setup": {"type": "null"}}}
     by_ray = {"properties": {"backend": {"const": Backend.RAY.value}}}
     no_fingerprint = {"properties": {"setup": {"type": "null"}, "fingerprint": {"type": "null"}}}
+    rules = [
+        {"if": {"properties": {"ok": {"const": False}}}, "then": nothing_handed},
+        {"if": by_ray, "then": no_fingerprint},
+    ]
+    answer = _object(_explained(), about, _explained_at_times())
+    return {**_answer_of("explain", "explain and check", answer), "allOf": rules}
+
+
+def _explained() -> Schema:
+    """What every answer of ``explain`` and ``check`` holds."""
     return {
-        "$schema": _DRAFT,
-        "$id": "urn:mooncake-config:explain",
-        "title": "Answer of mooncake-config explain and check",
-        **_object(
-            {
-                "version": {"const": 1},
-                "ok": {"type": "boolean", "description": "Whether no error stands."},
-                "backend": _one_of(Backend, "The rollout object store."),
-                "process": _process_answer(),
-                "topology": _topology_answer(),
-                "fields": settings,
-                "replica_num": {"type": "integer", "description": "Memory replicas of each object."},
-                "setup": _setup_answer(),
-                "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
-                "fingerprint": {
-                    "type": ["string", "null"],
-                    "pattern": "^sha256:[0-9a-f]{64}$",
-                    "description": "Equal on all nodes that belong together; null where a value of it is missing.",
-                },
-            },
-            "One process of a job: its settings, where each came from, and what was found.",
-            {
-                "memory_per_node": _count(0, "Bytes that all Store clients of a training node reserve; null: unknown."),
-                "host": _object({fact.name: {} for fact in fields(Host)}, "From check: this machine; unknown is null."),
-                "probes": {"type": "array", "items": _probe_answer(), "description": "From check: what was asked."},
-            },
+        "version": {"const": 1},
+        "ok": {"type": "boolean", "description": "Whether no error stands."},
+        "backend": _one_of(Backend, "The rollout object store."),
+        "process": _process_answer(),
+        "topology": _topology_answer(),
+        "fields": _object(
+            {spec.name: _field_answer(spec) for spec in FIELDS}, "Every field, in the order of the table."
         ),
-        "allOf": [
-            {"if": {"properties": {"ok": {"const": False}}}, "then": nothing_handed},
-            {"if": by_ray, "then": no_fingerprint},
-        ],
+        "replica_num": {"type": "integer", "description": "Memory replicas of each object."},
+        "setup": _setup_answer(),
+        "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
+        "fingerprint": {
+            "type": ["string", "null"],
+            "pattern": "^sha256:[0-9a-f]{64}$",
+            "description": "Equal on all nodes that belong together; null where a value of it is missing.",
+        },
     }
+
+
+def _explained_at_times() -> Schema:
+    """What some of these answers hold as well."""
+    return {
+        "memory_per_node": _count(0, "Bytes that all Store clients of a training node reserve; null: unknown."),
+        "host": _object({fact.name: {} for fact in fields(Host)}, "From check: this machine; unknown is null."),
+        "probes": {"type": "array", "items": _probe_answer(), "description": "From check: what was asked."},
+    }
+
+
+def _answer_of(name: str, command: str, answer: Schema) -> Schema:
+    """The schema of a whole answer, which a program gets."""
+    head = {"$schema": _DRAFT, "$id": f"urn:mooncake-config:{name}", "title": f"Answer of mooncake-config {command}"}
+    return {**head, **answer}
 
 
 def _object(required: Schema, description: str, optional: Schema | None = None) -> Schema:
@@ -243,8 +253,10 @@ def _probe_answer() -> Schema:
 
 def plan_schema() -> Schema:
     """The schema of the JSON answer of ``plan``."""
-    proposal = {name: {"type": "integer", "minimum": 1} for name in ("global_segment_size", "local_buffer_size")}
-    about = "Sizes in bytes that fit, the present ones where they do; null: none do, or too little is known."
+    sizes = {name: {"type": "integer", "minimum": 1} for name in ("global_segment_size", "local_buffer_size")}
+    proposal = _object(
+        sizes, "Sizes in bytes that fit, the present ones where they do; null: none do, or too little is known."
+    )
     answer = {
         "version": {"const": 1},
         "ok": {"type": "boolean", "description": "Whether no error stands."},
@@ -252,15 +264,11 @@ def plan_schema() -> Schema:
         "nodes": {"type": "array", "items": _node_answer(), "description": "One for each kind of node; none over Ray."},
         "capacity": _count(0, "Bytes that the training nodes contribute together; null: unknown."),
         "rollouts_that_fit": _count(0, "Rollouts that the Store holds at once with their replicas; null: unknown."),
-        "proposal": {**_object(proposal, about), "type": ["object", "null"]},
+        "proposal": {**proposal, "type": ["object", "null"]},
         "findings": {"type": "array", "items": _finding_answer(), "description": "Worst first."},
     }
-    return {
-        "$schema": _DRAFT,
-        "$id": "urn:mooncake-config:plan",
-        "title": "Answer of mooncake-config plan",
-        **_object(answer, "A whole job: what its nodes give to the Store, and what fits into it."),
-    }
+    about = "A whole job: what its nodes give to the Store, and what fits into it."
+    return _answer_of("plan", "plan", _object(answer, about))
 
 
 def _plan_inputs() -> Schema:
@@ -311,12 +319,8 @@ def cluster_schema() -> Schema:
         "findings": {"type": "array", "items": finding, "description": "Worst first, each cause once."},
         "fingerprint": _text_or_null("That of every node; null where nodes differ, or one has none."),
     }
-    return {
-        "$schema": _DRAFT,
-        "$id": "urn:mooncake-config:check-cluster",
-        "title": "Answer of mooncake-config check --cluster",
-        **_object(answer, "Every node of a Ray cluster, and what was found by comparing them."),
-    }
+    about = "Every node of a Ray cluster, and what was found by comparing them."
+    return _answer_of("check-cluster", "check --cluster", _object(answer, about))
 
 
 def _contact_answer() -> Schema:
