@@ -183,6 +183,13 @@ def plain_text(value: object) -> str:
 
 def _as_json(value: object, depth: int = 3) -> str:
     """JSON-like text of any value, for showing only: bounded in depth and length, and masked before it is cut."""
+    try:
+        return _spelt(value, depth)
+    except Exception:  # noqa: BLE001 - what an object of another library raises is known to that library alone
+        return f"a Python {type(value).__name__} that cannot be written out"
+
+
+def _spelt(value: object, depth: int) -> str:
     if isinstance(value, str):
         return f'"{masked(value)[: 4 * RAW_LIMIT]}"'
     if value is None or isinstance(value, bool):

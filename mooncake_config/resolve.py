@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import cast
 
 from pydantic import ValidationError
@@ -87,7 +88,12 @@ class Resolution:
 
         What belongs to one node (local_hostname, device_name) is meant to differ and is left out. Nothing in it means
         that the two belong together, and so does an equal ``fingerprint``, which is over what must agree alone.
+
+        Raises:
+            TypeError: the other is no resolution.
         """
+        if not isinstance(other, Resolution):
+            raise TypeError(f"a resolution is compared with a Resolution, not with {type(other).__name__}")
         apart = []
         for spec in FIELDS:
             ours, theirs = self.process.values[spec.name], other.process.values[spec.name]
@@ -135,8 +141,9 @@ def resolve_store_config(
     Raises:
         ConfigError: with every finding, when there is an error among them.
         ValueError: an unknown role or rule.
-        TypeError: init kwargs or replica_num of another type.
+        TypeError: an argument of another type, or a variable that is no text.
     """
+    _refuse_other_types(topology, environ)
     process, settings = resolve_process(
         init_kwargs,
         backend=Backend.MOONCAKE,
@@ -149,6 +156,16 @@ def resolve_store_config(
     if settings is None or any(finding.severity is Severity.ERROR for finding in findings):
         raise ConfigError(findings)
     return Resolution(settings, process, findings)
+
+
+def _refuse_other_types(topology: object, environ: object) -> None:
+    if not isinstance(topology, (Topology, NoneType)):
+        raise TypeError(f"topology must be a Topology or None, not {type(topology).__name__}")
+    if not isinstance(environ, (Mapping, NoneType)):
+        raise TypeError(f"environ must be a mapping or None, not {type(environ).__name__}")
+    for name, text in (environ or {}).items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"environ must hold text, and {shown(name)} is {type(text).__name__}")
 
 
 def resolve_process(

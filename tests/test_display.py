@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import UserDict
 from decimal import Decimal
 
 import pytest
@@ -200,6 +201,21 @@ def test_raw_of_odd_values(value: object, raw: object) -> None:
 def test_shown(value: object, sentence: str) -> None:
     """Values stand in a sentence as JSON, text without quotes, of long lists the beginning."""
     assert shown(value, 200) == sentence
+
+
+class Unwritten(UserDict[str, object]):
+    """A mapping that raises where it is read, as OmegaConf's does at an interpolation that leads nowhere."""
+
+    def __getitem__(self, key: str) -> object:
+        raise LookupError(key)
+
+
+@pytest.mark.parametrize("value", [Unwritten(a=1), {"a": Unwritten(a=1)}, [Unwritten(a=1)], [[[[Unwritten(a=1)]]]]])
+def test_value_that_cannot_be_read(value: object) -> None:
+    """A value that raises when it is looked at is named by its type."""
+    written = shown(value, 200)
+    assert written.strip('[]{} :a"') in ("Python Unwritten that cannot be written out", "…")
+    assert raw_in_json(value) == written
 
 
 def test_password_in_a_long_list() -> None:

@@ -60,6 +60,15 @@ def test_hydra_broken_interpolation(tmp_path: Path) -> None:
     assert "Interpolation key 'cluster.protocol' not found" in finding.message
 
 
+@pytest.mark.parametrize(
+    "value", ["{name: '${nowhere}'}", "['${nowhere}']", "{name: '???'}", "[{name: ['${nowhere}']}]"]
+)
+def test_hydra_broken_interpolation_inside_a_wrong_value(value: str, tmp_path: Path) -> None:
+    """A list or an object is of the wrong type, whether what is in it can be read or not."""
+    config = composed(tmp_path, f"store:\n  protocol: {value}\n  device_name: {value}\n")
+    assert found(config.store)["wrong-type"].fields == ("device_name",)
+
+
 def test_hydra_a_key_too_many(tmp_path: Path) -> None:
     """An unknown key of the config is a finding, as it is in JSON, even if its value is missing."""
     config = composed(tmp_path, "store:\n  protocl: ???\n")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
@@ -170,6 +172,32 @@ def test_replicas_of_another_type(replica_num: object) -> None:
     """A number of replicas that is no integer is a wrong use of the library."""
     with pytest.raises(TypeError, match="replica_num"):
         resolve_store_config(replica_num=replica_num, environ=MASTER)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ({"topology": {"num_nodes": 2}}, "topology must be a Topology or None, not dict"),
+        ({"topology": 2}, "topology must be a Topology or None, not int"),
+        ({"environ": ["MOONCAKE_MASTER"]}, "environ must be a mapping or None, not list"),
+        ({"environ": {"LOCAL_RANK": 0}}, "environ must hold text, and LOCAL_RANK is int"),
+        ({"environ": {"MOONCAKE_MASTER": None}}, "environ must hold text, and MOONCAKE_MASTER is NoneType"),
+        ({"environ": {b"MOONCAKE_MASTER": b"10.0.0.5:50051"}}, "environ must hold text, and "),
+        ({"ignore": [101]}, "ignore takes codes or names, not '101'"),
+        ({"ignore": "MC101"}, "ignore takes several codes or names: "),
+    ],
+)
+def test_argument_of_another_type(words: dict[str, Any], refusal: str) -> None:
+    """A wrong use of the library is a TypeError that names the argument, not an error from within."""
+    with pytest.raises(TypeError, match=f"^{re.escape(refusal)}"):
+        resolve_store_config({"master_server_address": "10.0.0.5:50051"}, **words)
+
+
+@pytest.mark.parametrize("other", [None, 3, {"protocol": "tcp"}])
+def test_compared_with_something_else(other: Any) -> None:
+    """Only a resolution is compared with a resolution."""
+    with pytest.raises(TypeError, match=f"not with {type(other).__name__}$"):
+        resolve_store_config(None, topology=ONE_NODE, environ=MASTER).differences(other)
 
 
 def test_replicas_below_one() -> None:

@@ -110,10 +110,12 @@ def find_rule(name: str) -> Rule[object] | None:
 
 
 def refuse_unknown_rules(names: Iterable[str]) -> None:
-    """Raises ``ValueError`` for a code or name that no rule has, ``TypeError`` for one name that stands alone."""
+    """Raises ``ValueError`` for a code or name that no rule has, ``TypeError`` for what is no list of text."""
     if isinstance(names, str):
         raise TypeError(f"ignore takes several codes or names: [{shown(names)!r}], not {shown(names)!r}")
     for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"ignore takes codes or names, not {shown(name)!r}")
         if find_rule(name) is None:
             raise ValueError(f"there is no rule {shown(name)!r}; `mooncake-config rule` lists them")
 
