@@ -307,3 +307,22 @@ def test_password_of_a_variable_is_not_in_the_flag() -> None:
     page = page_of(plan_process(ask(environ), Load(), Host("/copy")))
     assert "***" not in page
     assert "metadata_server" not in page.partition("No findings")[0]
+
+
+@pytest.mark.parametrize(
+    ("memory", "share"),
+    [
+        (16 * GIB, "100 %"),
+        (16 * GIB - 1, "101 %"),
+        (16 * GIB + 1, "99 %"),
+        (1 << 60, "<1 %"),
+        (1 << 30, "1600 %"),
+    ],
+)
+def test_share_of_memory(memory: int, share: str) -> None:
+    """What is more than the memory reads as more than 100 %, by however little, and what is less as less."""
+    fields = {"global_segment_size": "8gb", "local_buffer_size": "8gb"}
+    process = ask(MASTER, fields, topology=Topology(2, 1, local_rank=0, processes_per_node=1, node_ip="10.0.0.7"))
+    page = page_of(plan_process(process, Load(), Host("/copy", memory_total=memory)))
+    (row,) = (line for line in page.splitlines() if line.startswith("trainer 1 "))
+    assert row.split("16 GiB")[-1].strip() == share

@@ -129,3 +129,12 @@ def test_advice_is_accepted(size: int, named: bool) -> None:
     """A number of nodes that the command line would refuse is no way out."""
     fix = said(Load(size, 100), 8 * GIB)["MC141"].fix
     assert ("train on " in fix) is named
+
+
+def test_nothing_fits_into_nothing() -> None:
+    """Without any segment not one rollout fits, and that is an error as it is with too small a one."""
+    topology = Topology(1, 1, local_rank=0, processes_per_node=2, node_ip="10.0.0.7")
+    process = ask(MASTER, {"global_segment_size": 0, "local_buffer_size": "1gb"}, topology=topology)
+    found = {finding.code: finding for finding in plan_process(process, Load(GIB), Host("/copy")).findings}
+    assert found["MC140"].message.endswith("none fit below 90 % of its 0 bytes.")
+    assert found["MC140"].fix == 'write global_segment_size "1.25gb".'

@@ -143,7 +143,8 @@ def _heading(plan: Plan) -> Text:
     if process.backend is not Backend.MOONCAKE:
         return Text.assemble(head, ": Ray's own store holds the rollouts, and Mooncake takes no memory")
     nodes, trainers, each = topology.num_nodes, topology.trainer_nodes, topology.processes_per_node
-    shape = f"{_count(nodes, 'node')}, {_count(trainers, 'training node')}, {_count(each, 'trainer')} on each"
+    on_each = "" if each is None else " on each"
+    shape = f"{_count(nodes, 'node')}, {_count(trainers, 'training node')}, {_count(each, 'trainer')}{on_each}"
     return Text.assemble(head, f": {shape}\n{_memory_words(process)}")
 
 
@@ -170,9 +171,16 @@ def _node_table(plan: Plan, glyphs: _Glyphs) -> Table:
         count = "unknown" if node.count is None else str(node.count)
         share = "unknown"
         if node.total is not None and plan.memory:
-            share = f"{100 * node.total / plan.memory:.0f} %"
+            share = _percent(node.total, plan.memory)
         table.add_row(node.role.value, count, buffers, _size(node.segment), _size(node.total), share)
     return table
+
+
+def _percent(part: int, whole: int) -> str:
+    """Rounded, but for what is nearly all: more than that reads as more, and less as less."""
+    percent = round(100 * part / whole)
+    percent = max(percent, 101) if part > whole else min(percent, 99) if part < whole else 100
+    return f"{percent} %" if percent or not part else "<1 %"
 
 
 def _size(size: int | None) -> str:

@@ -31,13 +31,13 @@ def more_rollouts_than_fit(plan: Plan) -> Iterator[Problem]:
         plan --num-nodes 2 --trainer-nodes 1 --processes-per-node 8 --rollout-bytes 1gb --in-flight 7
     """
     fit, load, replicas = plan.rollouts_that_fit, plan.load, plan.copies
-    if fit is None or not plan.capacity or fit >= load.rollouts:
+    if fit is None or fit >= load.rollouts:
         return
     copies = f", each in {replicas} copies," if replicas > 1 else ""
     count = f"{load.rollouts} rollouts" if load.rollouts > 1 else "one rollout"
     message = (
         f"{count} of {human_size(load.rollout_bytes or 0)}{copies} shall be in the Store at once, and "
-        f"{fit or 'none'} fit{'s' if fit == 1 else ''} below 90 % of its {human_size(plan.capacity)}."
+        f"{fit or 'none'} fit{'s' if fit == 1 else ''} below 90 % of its {human_size(plan.capacity or 0)}."
     )
     yield Problem(("global_segment_size",), message, way_to_fit(plan) or "train on more nodes.")
 
