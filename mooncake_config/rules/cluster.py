@@ -122,7 +122,7 @@ def package_of_another_version(cluster: Cluster) -> Iterator[Problem]:
     others = [member for member in cluster.members if member.software.get(PACKAGE, here) != here and not member.lacks]
     if others:
         there = _values(cluster, grouped(others, lambda member: member.software[PACKAGE] or "an unknown version"))
-        message = f"{PACKAGE} is {here or 'of an unknown version'} here and {there}, which was not asked further."
+        message = f"{PACKAGE} is {here or 'of an unknown version'} here and {there}; nothing else was asked there."
         yield _about(others, cluster, (), message, f"install {PACKAGE} {here or 'in one version'} on every node.")
 
 
