@@ -47,6 +47,7 @@ from mooncake_config.usage import nearest_or_part, readable_width, with_nearest,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mooncake_config.job import Job
     from mooncake_config.report.saved import Answer
 
 Run = Callable[[argparse.Namespace], int]
@@ -143,8 +144,9 @@ def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 def _explain(options: argparse.Namespace) -> int:
     _refuse_mixed_output(options)
-    saved = _saved_answer(options) if options.diff is not None else None
-    process = job_of(options).resolve()
+    job = job_of(options)
+    saved = _saved_answer(options.diff, job) if options.diff is not None else None
+    process = job.resolve()
     findings = examine(process, options.ignore)
     specs = claimed_fields(process) if options.only_changed else FIELDS
     if saved is not None:
@@ -173,13 +175,13 @@ def _refuse_mixed_output(options: argparse.Namespace) -> None:
             raise WrongUse(f"{flag} does not go with --format {options.format}, but with {' and '.join(formats)}")
 
 
-def _saved_answer(options: argparse.Namespace) -> Answer:
+def _saved_answer(path: str, job: Job) -> Answer:
     from mooncake_config.report.saved import Unreadable, read_answer
 
-    if options.diff == "-" == (options.mooncake_store_init_kwargs or "").strip():
+    if path == "-" == job.init_kwargs:
         raise WrongUse(f"standard input cannot hold both what --diff and what {INIT_KWARGS_FLAG} is given")
     try:
-        return read_answer(options.diff)
+        return read_answer(path)
     except Unreadable as refusal:
         raise WrongUse(f"--diff: {refusal}") from None
 

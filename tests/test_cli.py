@@ -297,9 +297,10 @@ def test_diff_through_a_pipe() -> None:
     command = ["bash", "-c", f"{program} --format json | {program} --diff - --role driver"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert re.search("^role +driver +trainer *$", done.stdout, re.MULTILINE)
-    done = run("explain", "--diff", "-", "--mooncake-store-init-kwargs", "-")
-    assert done.returncode == 2
-    assert "error: standard input cannot hold both what --diff and what --mooncake-store" in done.stderr
+    for before in ((), ("--", "python3", "train.py")):
+        done = run("explain", "--diff", "-", *before, "--mooncake-store-init-kwargs", "-")
+        assert done.returncode == 2
+        assert "error: standard input cannot hold both what --diff and what --mooncake-store" in done.stderr
 
 
 def test_env_format_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
