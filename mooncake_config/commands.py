@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os.path
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -218,8 +219,8 @@ def _add_quiet(group: argparse._ActionsContainer) -> None:
 
 
 def _directory(text: str) -> Path:
-    path = Path(text)
-    if not text.strip() or not path.is_dir():  # Path("") is the directory here, which an unset variable does not mean
+    # Path("") is the directory here, which an unset variable does not mean; Path.is_dir raises for too long a name.
+    if not text.strip() or not os.path.isdir(text):  # noqa: PTH112
         name = shown_word(text, 200)
         raise argparse.ArgumentTypeError(f"{name} is no directory here, so no fact can be read below it")
-    return path
+    return Path(text)

@@ -148,6 +148,12 @@ class Parser(argparse.ArgumentParser):
             self._print_message(f"{self.prog}: error: {message}\nhelp: {self.prog} --help\n", sys.stderr)
         self.exit(2)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuses ``--option=--``, of which argparse makes an empty list before Python 3.13."""
+        if action.option_strings and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected one argument")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuses what is no choice, in the same words on every Python, with the choice that is nearest."""
         choices = [str(choice) for choice in action.choices or ()]

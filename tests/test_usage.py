@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooncake_config.cli import main
+from mooncake_config.commands import make_parser
 from mooncake_config.usage import nearest_or_part
 
 COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo", "completion")
@@ -158,3 +159,20 @@ def test_blank_word_is_seen(words: tuple[str, ...], says: str, capsys: pytest.Ca
     """A blank word, as an unset shell variable in quotes leaves it, stands in quotes in the refusal."""
     assert status_of(*words) == 2
     assert f"error: {says}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_two_dashes_are_no_value(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--option=--` is wrong use of every option, on every Python."""
+    words = (command, "bash") if command == "completion" else (command,)
+    flags = make_parser().parse_args(words).parser.flags
+    for flag in (flag for flag in flags if flag.startswith("--")):
+        assert status_of(*words, f"{flag}=--") == 2
+        assert f"argument {flag}" in capsys.readouterr().err.replace("-q/", "").replace("-h/", "")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x/" * 5000, "a\0b", "\udcff", "\x1b[31m"], ids=ascii)
+def test_odd_name_of_a_directory(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that no file can have is no directory."""
+    assert status_of("plan", "--host-root", name) == 2
+    assert "is no directory here" in capsys.readouterr().err
