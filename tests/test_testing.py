@@ -68,8 +68,9 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.mooncake
-def test_suite(pytester: pytest.Pytester) -> None:
+def test_suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite has a real master and a store that each test finds empty; without a warning, and nothing is left."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # set where this suite itself runs in several workers
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(SUITE)
     pytester.runpytest_subprocess("-W", "error", timeout=90).assert_outcomes(passed=4)
