@@ -166,3 +166,12 @@ def test_findings_differ_by_rule_and_field() -> None:
     only_here, only_there = Comparison(answer_of(here), answer_of(there)).findings()
     assert only_here == []
     assert [finding.code for finding in only_there] == ["MC027"]
+
+
+def test_findings_differ_by_their_place() -> None:
+    """Two variables that nobody reads are two findings, though they are meant for one field."""
+    here = ask(MASTER | {"MOONCAKE_MASTER_ADDR": "10.0.0.5:50051"}, topology=TWO_NODES)
+    there = ask(MASTER | {"MOONCAKE_MASTER_HOST": "10.0.0.5:50051"}, topology=TWO_NODES)
+    only_here, only_there = Comparison(answer_of(here), answer_of(there)).findings()
+    assert [finding.origin for finding in only_here] == ["MOONCAKE_MASTER_ADDR"]
+    assert [finding.origin for finding in only_there] == ["MOONCAKE_MASTER_HOST"]

@@ -47,8 +47,8 @@ class SavedFinding(BaseModel):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes two findings the same one, though the messages hold another node's addresses."""
-        return (self.code, *self.fields)
+        """What makes two findings the same one: rule, place and fields. Messages may hold another node's addresses."""
+        return (self.code, self.origin, *self.fields)
 
 
 class Answer(BaseModel):
