@@ -26,6 +26,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash")
 _SCRIPTS_DEEP = 3
 """How many scripts inside scripts are read."""
+_SCRIPT_FILE = re.compile(r"[^-=\s][^=\s]*\.(?:sh|bash|zsh|ksh|slurm|sbatch)")
+_COMMENT = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
+"""A comment of a shell, where none of the quotations of the first group is in the way."""
+_TRAINER = re.compile(r"python[0-9.]*|torchrun|accelerate|deepspeed|.*\.py")
+"""What begins the words that a program is given."""
+_SSH_OPTIONS_WITH_VALUE = frozenset(f"-{letter}" for letter in "bcDEeFIiJLlmOopQRSWw")
 _BETWEEN_COMMANDS = ";&|()\n"
 _BEFORE_PROGRAM = ("--", "env", "export", "exec", "nohup", "sudo", "time")
 _OPTIONS_WITH_VALUE = ("-u", "-g", "-C", "--unset", "--user", "--group", "--chdir")
@@ -125,6 +131,7 @@ class PastedCommand:
         unset: names of the variables that an ``env -u`` takes away.
         through_sudo: behind a ``sudo`` that is not told to preserve the environment, the variables that it hands on
             all the same; None where there is no such sudo.
+        scripts: files that it runs in a shell; they are not opened.
     """
 
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -136,15 +143,16 @@ class PastedCommand:
     cleared: bool = False
     unset: frozenset[str] = frozenset()
     through_sudo: frozenset[str] | None = None
+    scripts: tuple[str, ...] = ()
 
 
 def read_pasted_command(words: Sequence[str]) -> PastedCommand:
     """Reads our flags and variables out of a training command; the rest is left alone.
 
     Both spellings of a flag, ``--flag value`` and ``--flag=value``, count, the last one wins; so does an abbreviation
-    that argparse would take. The script of a ``bash -c`` is read as the shell splits it. Variables come from
-    ``NAME=value`` words before a program, from the options of launchers that set some, and from ``env_vars`` of
-    ``--runtime-env-json``, which win over the others.
+    that argparse would take. The script of a ``bash -c`` and the command of an ``ssh`` are read as the shell splits
+    them; a file is not opened, and a fault says so. Variables come from ``NAME=value`` words before a program, from
+    the options of launchers that set some, and from ``env_vars`` of ``--runtime-env-json``, which win over the others.
 
     Raises:
         WrongUse: a flag of ours without its value.
@@ -157,17 +165,20 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
     runtime_env = dict(_flag_values(spelt, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG)
     env_vars, env_faults = _env_vars(runtime_env) if runtime_env is not None else ({}, ())
     entrypoint = _entrypoint(spelt)
+    scripts = dict(_script_files(spelt))
+    runtime_env_files = () if entrypoint is None else _values_of(spelt, ("--runtime-env", "--runtime_env"))
+    unopened = (*(_unopened_script(*item) for item in scripts.items()), *map(_unopened_environment, runtime_env_files))
     return PastedCommand(
         flags,
         {**outside, **env_vars},
         {name: f"{RUNTIME_ENV_FLAG} {name}" for name in env_vars},
-        (*faults, *_odd_flags(spelt), *env_faults),
-        # A file may hold env_vars too, and files are not read here.
-        submits=entrypoint is not None and "--runtime-env" not in [word.partition("=")[0] for word in spelt],
+        (*faults, *_odd_flags(spelt), *env_faults, *unopened),
+        submits=entrypoint is not None and not runtime_env_files,  # a file may hold env_vars too
         for_driver=frozenset(_leading(entrypoint or ()).variables),
         cleared=leading.cleared,
         unset=frozenset(leading.unset),
         through_sudo=None if leading.handed is None else frozenset(leading.handed),
+        scripts=tuple(name for name, runner in scripts.items() if runner not in _SOURCING),
     )
 
 
@@ -177,7 +188,13 @@ def _spelt_out(words: Sequence[str], faults: list[Fault], depth: int) -> Iterato
         yield from _script_words(words[0], faults, depth)
         return
     state = ""
-    for word in words:
+    for at, word in enumerate(words):
+        if depth and (start := _remote_command(words, at)):
+            end = next((end for end in range(start, len(words)) if _separates(words[end])), len(words))
+            yield from (*words[at:start], ";")
+            yield from _script_words(" ".join(words[start:end]), faults, depth)  # as ssh itself joins them
+            yield from _spelt_out(words[end:], faults, depth)
+            return
         if state == "script" and depth:
             yield ";"  # a command begins here
             yield from _script_words(word, faults, depth)
@@ -199,8 +216,24 @@ def _state_after(word: str, state: str) -> str:
     return ""
 
 
+def _separates(word: str) -> bool:
+    return bool(word) and not word.strip(_BETWEEN_COMMANDS)
+
+
+def _remote_command(words: Sequence[str], at: int) -> int | None:
+    """Where the command begins that the ``ssh`` at a place runs; None where there stands none, or it runs none."""
+    if words[at].rpartition("/")[2] != "ssh" or (at and words[at - 1].startswith("--") and words[at - 1] != "--"):
+        return None
+    place = at + 1
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in _SSH_OPTIONS_WITH_VALUE else 1
+    command = place + 1  # behind the host
+    return command if command < len(words) and not any(map(_separates, words[place : command + 1])) else None
+
+
 def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
-    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=_BETWEEN_COMMANDS)
+    bare = _COMMENT.sub(lambda match: match[1] or "", text).replace("\\\n", " ")
+    lexer = shlex.shlex(bare, posix=True, punctuation_chars=_BETWEEN_COMMANDS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         words = list(lexer)
@@ -213,6 +246,51 @@ def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
 
 
 _PASTED = Origin(Source.CLI, "pasted command")
+
+
+_SOURCING = ("source", ".")
+
+
+def _script_files(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each file that a shell is given to run, and what runs it: a shell, ``source``, empty where it is a program."""
+    runner = state = before = ""
+    for word in words:
+        following = _state_after(word, state)
+        if _separates(word):
+            runner = state = ""
+        elif runner == "program":
+            continue
+        elif (state == "shell" and not following) or runner in _SOURCING or _SCRIPT_FILE.fullmatch(word):
+            yield word, runner
+            runner, state = "program", ""
+        elif _TRAINER.fullmatch(word.rpartition("/")[2]):
+            runner, state = "program", ""
+        elif word in _SOURCING and (not before or _separates(before)):
+            runner = word
+        elif not (following == "shell" and before.startswith("--") and before != "--"):
+            state = following
+        before = word
+
+
+def _unopened_script(name: str, runner: str) -> Fault:
+    message = f"{shown(name)} is not opened: what it sets, and the flags in it, are not read here."
+    if runner in _SOURCING:
+        fix = f"run {runner} {shown(shlex.quote(name))} in this shell first, or paste its lines in place of it."
+    else:
+        fix = f'paste the script itself: -- bash -c "$(cat {shown(shlex.quote(name))})".'
+    return Fault("unopened-file", (), _PASTED, message, fix)
+
+
+def _unopened_environment(name: str) -> Fault:
+    message = f"the runtime environment {shown(name)} is not opened: env_vars in it are not read here."
+    fix = f"paste what it holds as JSON: {RUNTIME_ENV_FLAG} '{_RUNTIME_ENV_EXAMPLE}'."
+    return Fault("unopened-file", (), _PASTED, message, fix)
+
+
+def _values_of(words: Sequence[str], spellings: Sequence[str]) -> tuple[str, ...]:
+    pairs = zip(words, (*words[1:], ""), strict=True)
+    parted = [(word.partition("="), following) for word, following in pairs]
+    return tuple(value if equals else following for (name, equals, value), following in parted if name in spellings)
 
 
 def _entrypoint(words: Sequence[str]) -> Sequence[str] | None:

@@ -171,4 +171,9 @@ def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tupl
     if options.pasted is None or options.object_store_backend or BACKEND_FLAG in pasted.flags:
         return ()
     message = "the pasted command does not select an object store, so Ray's would be used; it is read as mooncake here."
-    return (Fault("assumed-backend", (), Origin(Source.CLI, BACKEND_FLAG), message, f"add {BACKEND_FLAG} mooncake."),)
+    fix = f"add {BACKEND_FLAG} mooncake."
+    if pasted.scripts:
+        unopened = " and ".join(map(shown, pasted.scripts))
+        message = f"which object store {unopened} selects is unknown, as it is not opened; it is read as mooncake here."
+        fix = f"paste the script itself, or say it before the --: {BACKEND_FLAG} mooncake."
+    return (Fault("assumed-backend", (), Origin(Source.CLI, BACKEND_FLAG), message, fix),)

@@ -163,6 +163,10 @@ def test_variables_before_a_cleared_environment() -> None:
         "docker run -e A=1 image python3 train.py --mooncake-replica-num 2",
         "podman run --env=A=1 image python3 train.py --mooncake-replica-num 2",
         "mpirun -n 2 -x A=1 python3 train.py --mooncake-replica-num 2",
+        'ssh node-2 "A=1 python3 train.py --mooncake-replica-num 2"',
+        "ssh -p 22 -t miles@node-2 A=1 python3 train.py --mooncake-replica-num 2",
+        """bash -c 'for node in a b; do ssh $node "A=1 python3 train.py --mooncake-replica-num 2" & done; wait'""",
+        """bash -c '#!/bin/bash\n# it'"'"'s for 2 nodes\nset -ex\nA=1 python3 train.py --mooncake-replica-num 2'""",
     ],
 )
 def test_wrapped_command(command: str) -> None:
@@ -170,6 +174,89 @@ def test_wrapped_command(command: str) -> None:
     pasted = read_pasted_command(shlex.split(command))
     assert pasted.variables["A"] == "1"
     assert (pasted.flags, pasted.faults) == ({"--mooncake-replica-num": "2"}, ())
+
+
+_NOT_READ = "is not opened: what it sets, and the flags in it, are not read here."
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash launch.sh",
+        "./launch.sh --lr 1",
+        "sh -x launch.sh 2 bash",
+        "bash -o pipefail -e launch.sh",
+        "sbatch -N 2 launch.sh",
+        "nohup /bin/bash launch.sh",
+        "sudo --preserve-env bash launch.sh",
+        "MASTER=a:1 srun launch.sh",
+        "ray job submit -- bash launch.sh",
+        "kubectl exec pod -- launch.sh",
+        "ssh node-2 bash launch.sh",
+        "bash -c 'cd /job && ./launch.sh 2>&1 | tee log'",
+    ],
+)
+def test_script_that_is_not_opened(command: str) -> None:
+    """A script that a shell is given to run is told as unread, with the line that lets it be read."""
+    pasted = read_pasted_command(shlex.split(command))
+    (fault,) = pasted.faults
+    (name,) = pasted.scripts
+    assert name in ("launch.sh", "./launch.sh")
+    assert fault.offence == "unopened-file"
+    assert fault.message == f"{name} {_NOT_READ}"
+    assert fault.fix == f'paste the script itself: -- bash -c "$(cat {name})".'
+
+
+@pytest.mark.parametrize("word", ["source", "."])
+def test_sourced_script_is_not_opened(word: str) -> None:
+    """A script that is sourced may set variables, and does not select the object store of the line behind it."""
+    pasted = read_pasted_command(["bash", "-c", f"{word} 'my env' && python3 train.py"])
+    (fault,) = pasted.faults
+    assert pasted.scripts == ()
+    assert fault.message == f"my env {_NOT_READ}"
+    assert fault.fix == f"run {word} 'my env' in this shell first, or paste its lines in place of it."
+
+
+def test_name_of_a_script_is_quoted_for_the_shell() -> None:
+    """The line that lets a script be read is fit for a shell, whatever the script is called."""
+    (fault,) = read_pasted_command(["bash", "my launch.sh"]).faults
+    assert fault.fix == """paste the script itself: -- bash -c "$(cat 'my launch.sh')"."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 train.py --hook launch.sh",
+        "torchrun train.py launch.sh",
+        "bash -c 'python3 train.py . source bash'",
+        "docker build . -t image",
+        "slurm --shell bash job",
+        "bash",
+        "ssh node-2",
+        "ssh",
+        "A=launch.sh python3 train.py",
+    ],
+)
+def test_command_without_a_script(command: str) -> None:
+    """Words that a program is given are no scripts that a shell runs."""
+    pasted = read_pasted_command(shlex.split(command))
+    assert (pasted.faults, pasted.scripts) == ((), ())
+
+
+def test_ssh_joins_its_words() -> None:
+    """The words of an ssh are joined before the other shell splits them, so quotes of this shell are gone by then."""
+    pasted = read_pasted_command(["ssh", "node-2", "train.py", "--mooncake-store-init-kwargs", '{"protocol": "tcp"}'])
+    assert pasted.flags == {"--mooncake-store-init-kwargs": "{protocol:"}
+
+
+@pytest.mark.parametrize("words", ["--runtime-env rt.yaml", "--runtime-env=rt.yaml", "--runtime_env rt.yaml"])
+def test_runtime_environment_that_is_not_opened(words: str) -> None:
+    """The runtime environment in a file is told as unread, with the flag that is read, and is none of a trainer's."""
+    (fault,) = read_pasted_command(shlex.split(f"ray job submit {words} -- python3 train.py")).faults
+    assert fault.offence == "unopened-file"
+    assert fault.message == "the runtime environment rt.yaml is not opened: env_vars in it are not read here."
+    assert fault.fix.startswith("""paste what it holds as JSON: --runtime-env-json '{"env_vars": {""")
+    assert read_pasted_command(shlex.split(f"python3 train.py {words}")).faults == ()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +284,14 @@ def test_unreadable_script(words: list[str]) -> None:
     assert [fault.offence for fault in read_pasted_command(words).faults] == ["unreadable-script"]
 
 
-@given(st.lists(st.text() | st.sampled_from(["bash", "-c", "env", "--", "docker", "-e", "ray", "job", "submit"])))
+@given(
+    st.lists(
+        st.text()
+        | st.sampled_from(
+            ["bash", "-c", "env", "--", "docker", "-e", "ray", "job", "submit", "ssh", "source", "--runtime-env"]
+        )
+    )
+)
 def test_any_command_is_read(words: list[str]) -> None:
     """Whatever is pasted, it is read, with findings that can be printed."""
     for fault in read_pasted_command(words).faults:

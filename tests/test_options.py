@@ -61,6 +61,23 @@ def test_assumed_backend(own: str, assumed: list[str]) -> None:
     assert rule.severity is Severity.INFO
 
 
+def test_assumed_backend_of_a_script() -> None:
+    """Of a script that is not opened nobody says that it selects no object store."""
+    (told,) = [fault for fault in job("", "bash launch.sh").faults if fault.offence == "assumed-backend"]
+    assert told.message == (
+        "which object store launch.sh selects is unknown, as it is not opened; it is read as mooncake here."
+    )
+    assert told.fix == "paste the script itself, or say it before the --: --object-store-backend mooncake."
+
+
+def test_missing_master_of_a_script() -> None:
+    """Where a file is not opened, no master is set in what is read, which is all that is said."""
+    findings = examine(job("", "bash launch.sh").resolve())
+    (missing,) = [finding for finding in findings if finding.code == "MC100"]
+    assert missing.message == "no master address is set in what is read here, and there is no default for it."
+    assert missing.fix.startswith("let the file be read that is not opened, as its own finding says; if it sets none, ")
+
+
 @pytest.mark.parametrize(
     "own",
     [

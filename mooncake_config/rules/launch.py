@@ -128,3 +128,26 @@ def unreadable_script() -> None:
     Silent:
         explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{}'"
     """
+
+
+@reported_by_reading("MC137", Severity.WARNING)
+def unopened_file() -> None:
+    """A pasted command takes flags or variables from a file, which is not opened.
+
+    Sees a script that a shell runs or sources, or that is a program itself (by its ending: .sh, .bash, .slurm and the
+    like), and the file or directory of `ray job submit --runtime-env`.
+
+    Why: the launch line is read as it stands. What such a file sets is not seen, so a finding that something is not
+    set may be about the line alone.
+
+    Fix: paste the script itself, `-- bash -c "$(cat launch.sh)"`; source in this shell first what the line sources;
+    paste a runtime environment as --runtime-env-json.
+
+    Fires:
+        explain --num-nodes 1 -- bash launch.sh
+        explain --num-nodes 1 -- sbatch -N 2 launch.sh
+        explain --num-nodes 1 -- ray job submit --runtime-env rt.yaml -- python3 train.py
+    Silent:
+        explain --num-nodes 1 -- bash -c "python3 train.py"
+        explain --num-nodes 1 -- python3 train.py --hook launch.sh
+    """

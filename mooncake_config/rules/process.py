@@ -44,7 +44,11 @@ def missing_master(process: Process) -> Iterator[Problem]:
         fix += f"; Kubernetes announces a Service at {shown(hint)}"
     elif stray:
         fix += f"; {shown(stray)} is set, but that name is not read"
-    yield Problem(("master_server_address",), "no master address is set, and there is no default for it.", f"{fix}.")
+    message = "no master address is set, and there is no default for it."
+    if any(fault.offence == "unopened-file" for fault in process.faults):
+        message = "no master address is set in what is read here, and there is no default for it."
+        fix = f"let the file be read that is not opened, as its own finding says; if it sets none, {fix}"
+    yield Problem(("master_server_address",), message, f"{fix}.")
 
 
 def _is_master(name: str, value: str) -> bool:
