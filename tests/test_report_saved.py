@@ -77,6 +77,18 @@ def test_pipe_whose_writer_comes_late(tmp_path: Path) -> None:
         ),
         (
             '{"version": 1, "ok": true, "nodes": {}}',
+            'other.json holds an answer of `check --cluster`; take that of one node, a value of its "nodes"',
+        ),
+        (
+            '{"version": 1, "ok": true, "inputs": {}, "nodes": []}',
+            "other.json holds an answer of `plan`; take one of `explain --format json`",
+        ),
+        (
+            '{"version": 1, "equal": true, "process": {}}',
+            "other.json holds an answer of `explain --diff`; take one of `explain --format json`",
+        ),
+        (
+            '{"version": 1, "ok": true, "nodes": 3}',
             "other.json does not hold what `explain --format json` or `check --format json` prints "
             "(backend: Field required)",
         ),
@@ -108,6 +120,17 @@ def test_no_answer_named(words: str, refusal: str) -> None:
     run = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(f"mooncake-config explain: error: --diff: {refusal}")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"fields":' * 100_000, "\x00\xff", '{"version": 1, "nodes": {"a": NaN}']
+)
+def test_damaged_answer(text: str, tmp_path: Path) -> None:
+    """However deep or damaged a file is, it is refused in a few words."""
+    (tmp_path / "other.json").write_text(text)
+    with pytest.raises(Unreadable, match="does not hold what") as refused:
+        read_answer(str(tmp_path / "other.json"))
+    assert len(str(refused.value)) < 400
 
 
 def test_no_secret_in_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

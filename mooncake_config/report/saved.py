@@ -93,12 +93,35 @@ def read_answer(path: str, *, seconds: float = STDIN_SECONDS) -> Answer:
     try:
         return Answer.model_validate_json(data[: BYTES_LIMIT + 1])
     except ValidationError as refusal:
+        other = _other_answer(data)
+        if other:
+            raise Unreadable(f"{name} holds {other}") from None
         first = refusal.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         reason = shown(f"{place}: {first['msg']}" if place else first["msg"], 200)
         raise Unreadable(
             f"{name} does not hold what `explain --format json` or `check --format json` prints ({reason})"
         ) from None
+
+
+class _OtherAnswer(BaseModel):
+    """What tells the answers of other commands apart."""
+
+    nodes: dict[str, Any] | list[Any] | None = None
+    equal: bool | None = None
+
+
+def _other_answer(data: bytes) -> str | None:
+    """In words what another command of ours answered, and what is wanted instead; None where it is none of these."""
+    try:
+        found = _OtherAnswer.model_validate_json(data)
+    except ValidationError:
+        return None
+    if isinstance(found.nodes, dict):
+        return 'an answer of `check --cluster`; take that of one node, a value of its "nodes"'
+    if found.nodes is not None:
+        return "an answer of `plan`; take one of `explain --format json`"
+    return None if found.equal is None else "an answer of `explain --diff`; take one of `explain --format json`"
 
 
 def _read(path: str, seconds: float) -> bytes | None:
