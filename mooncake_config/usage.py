@@ -191,7 +191,11 @@ class ShowVersion(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Prints name and version, and ends the process with status 0."""
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        parser._print_message(f"{parser.prog} {version('mooncake-config')}\n", sys.stdout)
+        try:
+            installed = version("mooncake-config")
+        except PackageNotFoundError:  # a checkout or a copy on PYTHONPATH has no metadata
+            installed = "of unknown version: it runs from files that no installer put there"
+        parser._print_message(f"{parser.prog} {installed}\n", sys.stdout)
         parser.exit()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+import rich
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mooncake_config
 from mooncake_config.cli import main
 from mooncake_config.commands import make_parser
 from mooncake_config.usage import nearest_or_part
@@ -176,3 +181,23 @@ def test_odd_name_of_a_directory(name: str, capsys: pytest.CaptureFixture[str]) 
     """A name that no file can have is no directory."""
     assert status_of("plan", "--host-root", name) == 2
     assert "is no directory here" in capsys.readouterr().err
+
+
+def test_version_of_a_copy(tmp_path: Path) -> None:
+    """A copy of the files that was never installed says so, instead of a traceback."""
+    for entry in Path(rich.__file__).parents[1].iterdir():
+        if not entry.name.lower().startswith(("mooncake_config", "__editable__")):
+            (tmp_path / entry.name).symlink_to(entry)
+    (tmp_path / "mooncake_config").symlink_to(Path(mooncake_config.__file__).parent)
+    command = [sys.executable, "-S", "-m", "mooncake_config", "--version"]
+    done = subprocess.run(
+        command,
+        env={"PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "mooncake-config of unknown version: it runs from files that no installer put there\n"
