@@ -15,6 +15,9 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=10
 settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "1000")))
 settings.load_profile("ci")
 
+# A Ray that a test starts leaves no token in the developer's home, where the next `ray start` would demand it.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+
 
 @pytest.fixture(autouse=True)
 def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:

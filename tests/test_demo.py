@@ -28,9 +28,10 @@ def processes_with(mark: str) -> list[str]:
 @pytest.mark.mooncake
 @pytest.mark.ray
 def test_demo_runs_and_leaves_nothing(tmp_path: Path) -> None:
-    """The demo moves a rollout through both stores, and leaves no process and no file."""
+    """The demo moves a rollout through both stores, and leaves no process and no file, in the user's home neither."""
     mark = f"DEMO_UNDER_TEST={tmp_path}"
-    variables = {**os.environ, "DEMO_UNDER_TEST": str(tmp_path), "TMPDIR": str(tmp_path)}
+    variables = {**os.environ, "DEMO_UNDER_TEST": str(tmp_path), "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    variables.pop("RAY_AUTH_MODE", None)
     command = [sys.executable, "-m", "mooncake_config", "demo"]
     done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -163,6 +163,9 @@ class RayObjectStore(ObjectStore[RayRef]):
 def private_ray(object_store_memory: int = 256 << 20) -> Iterator[None]:
     """A small Ray of one's own on loopback, which leaves no process and no file.
 
+    Ray 2.60 writes a token to ``~/.ray/auth_token`` for a cluster that ``ray.init`` starts, and the next ``ray start``
+    of this user demands it. So this one asks for no token, as every Ray before it, unless ``RAY_AUTH_MODE`` is set.
+
     Args:
         object_store_memory: bytes of its object store.
 
@@ -179,17 +182,31 @@ def private_ray(object_store_memory: int = 256 << 20) -> Iterator[None]:
     # Not in TMPDIR: below a long path Ray's Unix sockets exceed the 107 bytes that the kernel allows.
     directory = tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir="/tmp")
     try:
-        ray.init(
-            num_cpus=1,
-            num_gpus=0,
-            object_store_memory=object_store_memory,
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            _node_ip_address="127.0.0.1",
-            _temp_dir=directory,
-        )
-        yield
+        with _without_token():
+            ray.init(
+                num_cpus=1,
+                num_gpus=0,
+                object_store_memory=object_store_memory,
+                include_dashboard=False,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                _node_ip_address="127.0.0.1",
+                _temp_dir=directory,
+            )
+            yield
     finally:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _without_token() -> Iterator[None]:
+    """No token for a Ray that is started in here. A mode that the user set stays."""
+    if "RAY_AUTH_MODE" in os.environ:
+        yield
+        return
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    try:
+        yield
+    finally:
+        del os.environ["RAY_AUTH_MODE"]
