@@ -181,3 +181,10 @@ def test_an_answer_that_somebody_else_wrote(place: str) -> None:
     assert document.isprintable()
     assert page.replace("\n", "").isprintable()
     assert len(page) < 3000
+
+
+@pytest.mark.parametrize(("saved_as", "name"), [("-", "the one on standard input"), ("node-7.json", "node-7.json")])
+def test_page_of_no_difference(saved_as: str, name: str) -> None:
+    """Where nothing differs one line says so, and from what."""
+    same = compared(ask(topology=TWO_NODES), ask(topology=TWO_NODES))
+    assert page_of(same, saved_as) == f"Nothing differs between this answer and {name}.\n"
