@@ -44,8 +44,8 @@ def print_comparison(console: Console, comparison: Comparison, saved_as: str) ->
 
     there, inside = ("there", "there") if saved_as == "-" else (shown(saved_as), f"in {shown(saved_as)}")
     if comparison.equal:
-        other = "the one on standard input" if saved_as == "-" else there
-        console.print(Text(f"Nothing differs between this answer and {other}.", "bold green"))
+        named = "the one on standard input" if saved_as == "-" else there
+        console.print(Text(f"Nothing differs between this answer and {named}.", "bold green"))
         return
     table = plain_table("", "here", "")
     table.columns[0].no_wrap, table.columns[2].header = True, there
