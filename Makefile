@@ -76,6 +76,8 @@ test-torch: libraries $(TORCH_READY) ## the tests of tensors, with a CPU build o
 	@$(TORCH_BIN)/python -m pytest -q tests/test_store_tensors.py tests/test_docs_types.py
 
 docs: setup ## build the site strictly into site/, and serve it on loopback (DOCS_PORT=8000)
+	@$(BIN)/python -c "import socket; socket.create_server(('127.0.0.1', $(DOCS_PORT)))" 2>/dev/null || \
+		{ echo "docs: port $(DOCS_PORT) is taken or is none; choose another: make docs DOCS_PORT=8001" >&2; exit 2; }
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "docs: http://127.0.0.1:$(DOCS_PORT)/ until Ctrl-C"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(DOCS_PORT)

@@ -8,13 +8,15 @@ import errno
 import io
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
-from mooncake_config.commands import make_parser
+from mooncake_config.commands import SCHEMAS, SHELLS, make_parser
 from mooncake_config.display import has_secret, masked, shown
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
@@ -96,12 +98,15 @@ def _run(words: list[str]) -> int:
         with contextlib.suppress(OSError):
             parser.print_help(sys.stderr)
         parser.refuse("a command is missing")
+    early = own[0] if own else ""
+    if early.startswith("--") and early.partition("=")[0] not in parser.flags:
+        name = shown(early.partition("=")[0])
+        parser.refuse(f"{name} stands before the command; options come behind it: mooncake-config COMMAND {name}")
     try:
         options, unknown = parser.parse_known_args(own)
         parser = options.parser
         if unknown:
-            text = getattr(options, "mooncake_store_init_kwargs", None)
-            raise WrongUse(_unknown_words(unknown, parser.flags, text))
+            raise WrongUse(_unknown_words(unknown, options, pasted))
         options.pasted = None if pasted is None else read_pasted_command(pasted)
         status = _RUNS[options.command](options)
     except WrongUse as refusal:
@@ -109,15 +114,20 @@ def _run(words: list[str]) -> int:
     return status
 
 
-def _unknown_words(unknown: Sequence[str], flags: Collection[str], init_kwargs: str | None) -> str:
-    """What is said of words that have no place, and where they come from if they are the rest of a JSON."""
+def _unknown_words(unknown: Sequence[str], options: argparse.Namespace, behind: Sequence[str] | None) -> str:
+    """What is said of words that have no place: what was meant, or where they come from."""
     message = f"unrecognized arguments: {shown(' '.join(map(masked, unknown)), 400)}"
-    names = [word.partition("=")[0] for word in unknown]
-    meant = next(filter(None, (meant_flag(name) or _nearest_flag(name, flags) for name in names)), None)
-    if meant:
-        return f"{message}; did you mean {meant}?"
+    init_kwargs = getattr(options, "mooncake_store_init_kwargs", None)
     text = (init_kwargs or "").strip(" \t'\"")
-    if text.startswith("{") and not text.endswith("}"):
+    is_split = text.startswith("{") and not text.endswith("}")
+    if behind is None and hasattr(options, "node_ip") and not is_split and re.match(r"[\w./~]", unknown[0]):
+        return f"{message}; put a launch line behind --"
+    names = [word.partition("=")[0] for word in unknown]
+    meant = (meant_flag(name) or _nearest_flag(name, options.parser.flags) for name in names)
+    nearest = next(filter(None, meant), None)
+    if nearest:
+        return f"{message}; did you mean {nearest}?"
+    if is_split:
         message += f"; the JSON of {INIT_KWARGS_FLAG} was split at a blank: put it in single quotes, or pass @FILE"
     return message
 
@@ -273,9 +283,12 @@ def _schema(options: argparse.Namespace) -> int:
         return 0
     if options.check:
         stale = stale_schemas(options.directory)
+        repair = "mooncake-config schema --write"
+        if options.directory != SCHEMAS:
+            repair += f" --directory {shlex.quote(options.directory)}"
         for name in stale:
             state = "is stale" if (Path(options.directory) / name).exists() else "is missing"
-            _tell(f"{shown(options.directory)}: {name} {state}; run: mooncake-config schema --write")
+            _tell(f"{shown(options.directory)}: {name} {state}; run: {shown(repair)}")
         return 1 if stale else 0
     print(schema_text(), end="")
     return 0
@@ -305,6 +318,8 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _completion(options: argparse.Namespace) -> int:
+    if options.shell is None:
+        raise WrongUse(f"a shell is missing; choose from {', '.join(SHELLS)}")
     print((COMPLETIONS / f"mooncake-config.{options.shell}").read_text("utf-8"), end="")
     return 0
 

@@ -21,6 +21,8 @@ Example = tuple[str, str]
 """What a reader wants, and the command that gives it."""
 
 SHELLS = ("bash", "zsh", "fish")
+SCHEMAS = "schemas"
+"""Where the schemas are unless it is said."""
 
 
 def make_parser() -> Parser:
@@ -154,7 +156,7 @@ def _add_schema(commands: Commands) -> None:
     choice.add_argument("--write", action="store_true", help="write the schemas into DIR")
     choice.add_argument("--check", action="store_true", help="status 1 if a schema in DIR is stale")
     output.add_argument(
-        "--directory", metavar="DIR", default="schemas", help="where the schemas are (default: schemas)"
+        "--directory", metavar="DIR", default=SCHEMAS, help=f"where the schemas are (default: {SCHEMAS})"
     )
     parser.add_general_options()
 
@@ -204,7 +206,7 @@ def _add_completion(commands: Commands) -> None:
         ),
         ("In every fish:", _install("fish", "~/.config/fish/completions/mooncake-config.fish")),
     )
-    parser.add_argument_group("shell").add_argument("shell", choices=SHELLS, help="the shell that is used")
+    parser.add_argument_group("shell").add_argument("shell", nargs="?", choices=SHELLS, help="the shell that is used")
     parser.add_general_options()
 
 

@@ -40,7 +40,12 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         help="who is asked about (default: trainer)",
     )
     job.add_argument("--local-rank", type=_rank, metavar="N", help="rank on its node (default: LOCAL_RANK)")
-    job.add_argument("--num-nodes", type=_count, metavar="N", help="nodes in the job (default: alive Ray nodes)")
+    job.add_argument(
+        "--num-nodes",
+        type=_count,
+        metavar="N",
+        help="nodes in the job (default: unknown, or the alive nodes where this process is attached to Ray)",
+    )
     job.add_argument("--trainer-nodes", type=_count, metavar="N", help="nodes with trainers (default: --num-nodes)")
     job.add_argument(
         "--processes-per-node", type=_count, metavar="N", help="Store clients per node (default: LOCAL_WORLD_SIZE)"

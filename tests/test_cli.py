@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -326,6 +327,21 @@ def test_schema_write_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "explain.schema.json").write_text("{}")
     assert main(["schema", "--check", "--directory", str(tmp_path)]) == 1
     assert "explain.schema.json is stale; run: mooncake-config schema --write" in capsys.readouterr().err
+
+
+def test_schema_repair_is_about_the_same_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that repairs schemas writes where they were looked for, whatever the directory is called."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["schema", "--check", "--directory", "my schemas"]) == 1
+    repair = capsys.readouterr().err.splitlines()[0].partition("; run: mooncake-config ")[2]
+    assert repair == "schema --write --directory 'my schemas'"
+    assert main(shlex.split(repair)) == 0
+    assert main(["schema", "--check", "--directory", "my schemas"]) == 0
+    capsys.readouterr()
+    assert main(["schema", "--check"]) == 1
+    assert capsys.readouterr().err.splitlines()[0].endswith("is missing; run: mooncake-config schema --write")
 
 
 @pytest.mark.parametrize("name", ["MC101", "mc101", "loopback-in-multi-node"])

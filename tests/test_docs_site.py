@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,20 @@ class Page(HTMLParser):
             self.loads.append(given[LOADED[tag]])
         elif tag == "abbr":
             self.tooltips.add(given.get("title", ""))
+
+
+def test_taken_port_is_named() -> None:
+    """make docs with a port that is taken ends with a line that names DOCS_PORT, before it builds anything."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["make", "--no-print-directory", "-o", "setup", "docs", f"BIN={Path(sys.executable).parent}"]
+        done = subprocess.run(
+            [*command, f"DOCS_PORT={port}"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        )
+    says, *makes_own = done.stderr.splitlines()
+    assert says == f"docs: port {port} is taken or is none; choose another: make docs DOCS_PORT=8001"
+    assert done.returncode == 2
+    assert "Traceback" not in "".join(makes_own)
 
 
 @pytest.fixture(scope="session")

@@ -145,6 +145,17 @@ def test_origin_is_the_place_of_the_first_field() -> None:
     assert finding.node is None
 
 
+@pytest.mark.parametrize(("address", "code"), [("10.0.0.300", "MC045"), ("127.0.0.1", "MC101"), ("a b", "MC021")])
+def test_given_node_ip_is_named(address: str, code: str) -> None:
+    """What is wrong with a Ray node IP that somebody gave names the option, which its origin does not."""
+    (finding,) = found(ask(MASTER, topology=Topology(2, node_ip=address)), code)
+    assert finding.origin == Origin(Source.RAY, "Ray node IP")
+    assert finding.message.endswith("; the Ray node IP was given as --node-ip (Python: Topology(node_ip=…)).")
+    hostname = {**MASTER, "MOONCAKE_LOCAL_HOSTNAME": address}
+    (written,) = found(ask(hostname, topology=Topology(2, node_ip="10.0.0.7")), code)
+    assert "--node-ip" not in written.message
+
+
 def test_nobody_claims_it() -> None:
     """A finding on a field that nobody claims names no place."""
     (finding,) = found(ask({}), "MC100")

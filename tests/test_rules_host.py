@@ -244,6 +244,25 @@ def test_silent(code: str, given: Node) -> None:
     assert problems(code, given) == []
 
 
+@pytest.mark.parametrize(
+    ("reserved", "fix"),
+    [
+        ((), "run `sysctl net.ipv4.ip_local_reserved_ports=50051`"),
+        (((8080, 8080), (9000, 9100)), "run `sysctl net.ipv4.ip_local_reserved_ports=8080,9000-9100,50051`"),
+        (None, "add 50051 to the list of ports in net.ipv4.ip_local_reserved_ports (`sysctl` replaces the list)"),
+        (
+            tuple((port, port) for port in range(2, 44, 2)),
+            "add 50051 to the list of ports in net.ipv4.ip_local_reserved_ports (`sysctl` replaces the list)",
+        ),
+    ],
+    ids=["none", "some", "unknown", "many"],
+)
+def test_reserved_ports_stay_reserved(reserved: tuple[tuple[int, int], ...] | None, fix: str) -> None:
+    """The command that reserves the master's port keeps the ports that are reserved already."""
+    (found,) = problems("MC230", node(host=replace(EPHEMERAL, reserved_ports=reserved)))
+    assert found.fix == f"{fix}, or give the master a port below the range."
+
+
 def weight(code: str, problem: Problem) -> Severity:
     """How much a problem weighs."""
     own = next(rule.severity for rule in rules_in(host_rules) if rule.code == code)

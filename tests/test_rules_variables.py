@@ -36,6 +36,14 @@ def test_near_miss_names_the_variable() -> None:
     assert finding.fix == "export MOONCAKE_DEVICE instead, or unset MOONCAKE_DEVCE."
 
 
+def test_near_miss_in_a_runtime_environment() -> None:
+    """A near miss that stands in env_vars is renamed there: nothing that is exported wins over env_vars."""
+    spot = "--runtime-env-json MOONCAKE_DEVCE"
+    (finding,) = found(ask({**MASTER, "MOONCAKE_DEVCE": "mlx5_0"}, spots={"MOONCAKE_DEVCE": spot}), UNREAD)
+    assert finding.origin == Origin(Source.ENV, spot)
+    assert finding.fix == "rename it to MOONCAKE_DEVICE in env_vars."
+
+
 def test_case_is_named() -> None:
     """A name that differs in case alone is told so."""
     (finding,) = found(ask({**MASTER, "mooncake_protocol": "tcp"}), UNREAD)

@@ -91,6 +91,36 @@ def test_refusal_is_printable(word: str) -> None:
             "mooncake-config explain: error: unrecognized arguments: --fromat json; did you mean --format?",
         ),
         (
+            "explain python3 train.py",
+            "mooncake-config explain: error: unrecognized arguments: python3 train.py; put a launch line behind --",
+        ),
+        (
+            "plan python3 train.py --num-node 2",
+            "mooncake-config plan: error: unrecognized arguments: python3 train.py --num-node 2; "
+            "put a launch line behind --",
+        ),
+        (
+            "explain train.py -- train.py",
+            "mooncake-config explain: error: unrecognized arguments: train.py",
+        ),
+        (
+            "explain --mooncake-store-init-kwargs {protocol: tcp}",
+            "mooncake-config explain: error: unrecognized arguments: tcp}; the JSON of --mooncake-store-init-kwargs "
+            "was split at a blank: put it in single quotes, or pass @FILE",
+        ),
+        ("schema train.py", "mooncake-config schema: error: unrecognized arguments: train.py"),
+        (
+            "--num-nodes 2 explain",
+            "mooncake-config: error: --num-nodes stands before the command; options come behind it: "
+            "mooncake-config COMMAND --num-nodes",
+        ),
+        (
+            "--num-nodes=2 explain",
+            "mooncake-config: error: --num-nodes stands before the command; options come behind it: "
+            "mooncake-config COMMAND --num-nodes",
+        ),
+        ("completion", "mooncake-config completion: error: a shell is missing; choose from bash, zsh, fish"),
+        (
             "explain --role trianer",
             "mooncake-config explain: error: argument --role: trianer is no choice; did you mean trainer?",
         ),

@@ -258,14 +258,23 @@ def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _read_findings(process: Process) -> Iterator[Finding]:
     for fault in process.faults:
         rule = _PROCESS_BY_NAME[fault.offence]
-        yield Finding(rule.code, rule.name, rule.severity, fault.fields, fault.origin, fault.message, fault.fix)
+        message = _with_node_ip(fault.message, fault.origin, process)
+        yield Finding(rule.code, rule.name, rule.severity, fault.fields, fault.origin, message, fault.fix)
 
 
 def _finding(rule: Rule[_Subject], problem: Problem, process: Process) -> Finding:
     origin = problem.origin or _first_origin(problem.fields, process)
     severity = problem.severity or rule.severity
-    told = problem.fields, origin, problem.message, problem.fix, problem.node, problem.nodes
+    message = _with_node_ip(problem.message, origin, process)
+    told = problem.fields, origin, message, problem.fix, problem.node, problem.nodes
     return Finding(rule.code, rule.name, severity, *told)
+
+
+def _with_node_ip(message: str, origin: Origin | None, process: Process) -> str:
+    """The message, and where the Ray node IP was given, which its origin does not say."""
+    if process.topology.node_ip is None or origin is None or origin.source is not Source.RAY:
+        return message
+    return f"{message.removesuffix('.')}; the Ray node IP was given as --node-ip (Python: Topology(node_ip=…))."
 
 
 def _first_origin(fields: tuple[str, ...], process: Process) -> Origin | None:

@@ -445,7 +445,8 @@ def master_in_ephemeral_range(node: Node) -> Iterator[Problem]:
     Why: any outgoing connection may take the port before the master binds it; then the master does not start. The
     defaults of both meet: 50051 lies in 32768 to 60999.
 
-    Fix: reserve it, `sysctl net.ipv4.ip_local_reserved_ports=50051`, or choose a port below the range.
+    Fix: reserve it, `sysctl net.ipv4.ip_local_reserved_ports=50051`, or choose a port below the range. The command
+    replaces the list that stands there: write its ports as well.
 
     Example: a master on 10.0.0.5:50051, started on 10.0.0.5.
     """
@@ -460,5 +461,18 @@ def master_in_ephemeral_range(node: Node) -> Iterator[Problem]:
             dead = any(answer.outcome is Outcome.REFUSED for answer in node.probes.of("master_server_address"))
             span_words = f"{span[0]} to {span[1]} (ip_local_port_range)"
             message = f"the master's port {port} lies in this host's ephemeral range, {span_words}."
-            fix = f"run `sysctl net.ipv4.ip_local_reserved_ports={port}`, or give the master a port below the range."
+            fix = f"{_reserving(port, node.host.reserved_ports)}, or give the master a port below the range."
             yield Problem(("master_server_address",), message, fix, Severity.WARNING if dead else None)
+
+
+def _reserving(port: int, reserved: tuple[tuple[int, int], ...] | None) -> str:
+    """How a port is reserved beside those that are: what sysctl is given replaces the whole list."""
+    name = "net.ipv4.ip_local_reserved_ports"
+    if reserved is None or len(reserved) > _PORTS_TO_REPEAT:
+        return f"add {port} to the list of ports in {name} (`sysctl` replaces the list)"
+    spans = [f"{low}" if low == high else f"{low}-{high}" for low, high in reserved]
+    return f"run `sysctl {name}={','.join([*spans, str(port)])}`"
+
+
+_PORTS_TO_REPEAT = 20
+"""Ranges of reserved ports that a command repeats; more are no longer read by anybody."""

@@ -51,7 +51,8 @@ def unread_variable(process: Process) -> Iterator[Problem]:
         spec = _BY_VARIABLE[meant]
         case = " (names are case-sensitive)" if name.upper() == meant else ""
         message = f"{shown(name)} is set, and nothing reads it{case}; the variable is {meant}."
-        fix = f"export {meant} instead, or unset {shown(name)}."
+        pasted = name in process.variables.spots
+        fix = f"rename it to {meant} in env_vars." if pasted else f"export {meant} instead, or unset {shown(name)}."
         weight = _weight(process, name, value.strip(), spec.name)
         yield Problem((spec.name,), message, fix, weight, process.variables.origin(name))
 
