@@ -30,6 +30,7 @@ from mooncake_config.job import Job
 from mooncake_config.members import MOONCAKE, PACKAGE, Cluster, Member, Missing
 from mooncake_config.node import Node
 from mooncake_config.process import Backend
+from mooncake_config.ray_head import Door, knock
 from mooncake_config.reach import Contact, Meeting, Post, calling_seconds, chosen_pairs, port_range
 from mooncake_config.rules import examine_cluster, refuse_unknown_rules
 from mooncake_config.topology import Role
@@ -180,11 +181,12 @@ def _attach(ray: Any, address: str) -> None:
     spot, named = ("RAY_ADDRESS", os.environ.get("RAY_ADDRESS", "")) if address == AUTO else ("--address", address)
     if re.fullmatch(ENDPOINT, named):
         _refuse_dead_address(named, spot)
+    _refuse_closed_door(address)
     # In a thread, since Ray tries a dead address for minutes and cannot be told to stop.
     said = at_once([partial(_init, ray, address)], ATTACH_SECONDS)[0]
     if said is None:
         message = f"Ray could not attach to the cluster ({shown(address)}) within {ATTACH_SECONDS:g} s."
-        raise _NoCluster(message, "see `ray status`; a head that died leaves its address behind: `ray stop --force`.")
+        raise _NoCluster(message, "see `ray status`, and what Ray logs on the head (/tmp/ray/session_latest/logs).")
     if said:
         fix = "start Ray on this machine (`ray start --address=HEAD:6379`), or give --address."
         if "version mismatch" in said.lower():
@@ -208,6 +210,19 @@ def _refuse_dead_address(address: str, spot: str) -> None:
     if answer.outcome is not Outcome.HTTP2:
         message = f"{shown(address)} ({spot}) {answer}, so the head of a Ray cluster is not there."
         fix = f"write the port of `ray start --head` (6379 by default) in {spot}, or on a node leave it out."
+        raise _NoCluster(message, fix)
+
+
+def _refuse_closed_door(address: str) -> None:
+    """Asks the head in a child process whether it is there and lets this process in: Ray itself would ask for long."""
+    door, where = knock(address)
+    if door is Door.DEAD:
+        message = f"Ray has noted a cluster at {shown(where)}, and nobody answers there."
+        fix = "start Ray on this machine; a head that died leaves its address behind: `ray stop --force` clears it."
+        raise _NoCluster(message, fix)
+    if door is Door.LOCKED:
+        message = f"the Ray cluster ({shown(address)}) wants a token, and this shell sends none, or another one."
+        fix = "copy the head's ~/.ray/auth_token here, or export RAY_AUTH_TOKEN, and export RAY_AUTH_MODE=token."
         raise _NoCluster(message, fix)
 
 

@@ -35,7 +35,8 @@ def no_cluster(cluster: Cluster) -> Iterator[Problem]:
     """There is no Ray cluster that could be asked.
 
     Sees whether Ray is installed here, whether something answers at --address as the head of Ray does, and whether Ray
-    lets this process in: its version of Ray and of Python must be the cluster's.
+    lets this process in: its version of Ray and of Python must be the cluster's, and so must its token, where the
+    cluster wants one.
 
     Why: no node was looked at, so nothing is known of any. Ray itself waits for minutes at a dead address.
 
