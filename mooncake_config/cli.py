@@ -44,7 +44,7 @@ from mooncake_config.rules import examine, find_rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 from mooncake_config.survey_options import refuse_mixed_survey
-from mooncake_config.usage import nearest_or_part, readable_width, with_nearest, write_plainly
+from mooncake_config.usage import nearest_or_part, print_painted, readable_width, with_nearest, write_plainly
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -313,8 +313,15 @@ def _rule(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     from mooncake_config.demo import run_demo
+    from mooncake_config.store.errors import StoreError
 
-    return run_demo(_console())
+    try:
+        return run_demo(_console())
+    except StoreError as failure:  # what is not installed, above all: it says what to install
+        sys.stdout.flush()
+        with contextlib.suppress(OSError):
+            print_painted(f"mooncake-config demo: error: {failure}\nhelp: mooncake-config demo --help\n", sys.stderr)
+        return 1
 
 
 def _completion(options: argparse.Namespace) -> int:
