@@ -127,6 +127,11 @@ class Host:
         """Whether these are facts of another machine than the one that looks."""
         return self.root != str(ROOT)
 
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether no fact at all was found below the root."""
+        return all(fact is None for name, fact in vars(self).items() if name != "root")
+
     def mapped(self, name: str) -> tuple[str, ...]:
         """The addresses that ``etc/hosts`` maps a name to."""
         wanted = name.lower().rstrip(".")

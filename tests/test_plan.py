@@ -296,7 +296,7 @@ def test_proposal_planned_again(process: Process, load: Load, memory: int | None
     proposal = plan_nodes(process, load, memory).proposal
     assume(isinstance(proposal, Sizes))
     assert isinstance(proposal, Sizes)
-    result = plan_process(again(process, proposal), load, Host("/copy", memory_total=memory))
+    result = plan_process(again(process, proposal), load, Host("/copy", hostname="copy", memory_total=memory))
     assert result.plan.proposal == proposal
     assert result.findings == ()
 

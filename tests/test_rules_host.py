@@ -139,6 +139,12 @@ FIRES: list[tuple[str, Node, Severity, str]] = [
         WARNING,
         "50051",
     ),
+    (
+        "MC240",
+        node(host=Host("worker/proc")),
+        WARNING,
+        "no fact of a host is found below worker/proc (--host-root), such as proc/meminfo.",
+    ),
 ]
 
 SILENT: list[tuple[str, Node]] = [
@@ -224,6 +230,9 @@ SILENT: list[tuple[str, Node]] = [
     ("MC230", node(host=replace(EPHEMERAL, port_range=(1024, 40000)))),
     ("MC230", node(process({"MOONCAKE_MASTER": "etcd://10.0.0.5:50051"}), EPHEMERAL)),
     ("MC230", node(process({"MOONCAKE_MASTER": ""}), EPHEMERAL)),
+    ("MC240", node(host=Host("/"))),
+    ("MC240", node(host=Host("worker", memory_total=1 << 37))),
+    ("MC240", node(host=Host("worker", hosts=()))),
 ]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 from asking import MASTER, ask
 
 from mooncake_config.cli import main
 from mooncake_config.findings import Finding
-from mooncake_config.host import Host
+from mooncake_config.host import Host, read_host
 from mooncake_config.plan import Load
 from mooncake_config.rules import plan_rules
 from mooncake_config.rules.rule import Rule
@@ -25,7 +26,7 @@ def said(load: Load, memory: int | None = None, *, trainers: int = 1, replicas: 
     topology = Topology(4, trainers, local_rank=0, processes_per_node=8, node_ip="10.0.0.7")
     fields = {"local_buffer_size": "128mb", "global_segment_size": "8gb"}
     process = ask(MASTER, fields, topology=topology, replica_num=replicas)
-    result = plan_process(process, load, Host("/copy", memory_total=memory))
+    result = plan_process(process, load, Host("/copy", hostname="copy", memory_total=memory))
     return {finding.code: finding for finding in result.findings}
 
 
@@ -104,6 +105,16 @@ def test_beyond_any_memory() -> None:
     """A segment that no process can map is refused also where a node's memory is unknown."""
     finding = said(Load(1 << 50))["MC141"]
     assert finding.message.endswith("more than 128 TiB of what a process can map.")
+
+
+@pytest.mark.parametrize(("directory", "told"), [("worker/proc", ["MC240"]), ("worker", [])])
+def test_directory_of_no_host(directory: str, told: list[str], tmp_path: Path) -> None:
+    """A directory below which no fact of a host stands is told to whoever plans for that host; half a host is not."""
+    (tmp_path / "worker/proc").mkdir(parents=True)
+    (tmp_path / "worker/proc/meminfo").write_text("MemTotal: 134217728 kB\n")
+    process = ask(MASTER, {"local_buffer_size": "1gb"}, topology=Topology(2, 1, local_rank=0, processes_per_node=1))
+    findings = plan_process(process, Load(), read_host(tmp_path / directory)).findings
+    assert [finding.code for finding in findings if finding.code == "MC240"] == told
 
 
 def test_unknown_is_no_finding() -> None:

@@ -161,7 +161,7 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
     Raises:
         ValueError: ``ignore`` names a rule that does not exist.
     """
-    from mooncake_config.rules.host import memory_above_cgroup_limit, memory_above_host
+    from mooncake_config.rules.host import memory_above_cgroup_limit, memory_above_host, no_host_facts
     from mooncake_config.rules.plan import way_to_fit
 
     refuse_unknown_rules(ignore)
@@ -173,6 +173,7 @@ def examine_plan(plan: Plan, fullest: tuple[str, Node] | None, ignore: Collectio
         about_memory = seen((memory_above_host, memory_above_cgroup_limit), node, process)
         fix = way_to_fit(plan)  # for the whole job, where the rule sees one node
         findings += [replace(item, node=name, fix=fix or item.fix) for item in about_memory]
+        findings += seen((no_host_facts,), node, process)
     return settle(findings, process, ignore)
 
 

@@ -465,6 +465,23 @@ def master_in_ephemeral_range(node: Node) -> Iterator[Problem]:
             yield Problem(("master_server_address",), message, fix, Severity.WARNING if dead else None)
 
 
+@rule("MC240", Severity.WARNING)
+def no_host_facts(node: Node) -> Iterator[Problem]:
+    """Nothing about a host stands below --host-root.
+
+    Sees a directory below which neither proc nor sys nor etc nor dev holds anything that is read here.
+
+    Why: what is unknown is no error, so a wrong directory looks like a host on which all is well.
+
+    Fix: give the directory that holds proc, sys, etc and dev, and copy proc/meminfo with its place kept.
+
+    Example: --host-root worker/proc, where worker was meant.
+    """
+    if node.host.is_copy and node.host.knows_nothing:
+        message = f"no fact of a host is found below {shown(node.host.root)} (--host-root), such as proc/meminfo."
+        yield Problem((), message, "give the directory that holds proc, sys, etc and dev.")
+
+
 def _reserving(port: int, reserved: tuple[tuple[int, int], ...] | None) -> str:
     """How a port is reserved beside those that are: what sysctl is given replaces the whole list."""
     name = "net.ipv4.ip_local_reserved_ports"
