@@ -104,7 +104,12 @@ def get_mooncake_object_store_args(
     Returns:
         ``--object-store-backend mooncake --mooncake-store-init-kwargs '{…}'``, with ``--mooncake-replica-num`` where
         it is not 1.
+
+    Raises:
+        ValueError: the port is none.
     """
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", str(master_port), re.ASCII) or int(master_port) > 65535:
+        raise ValueError(f"master_port is 1 to 65535, not {shown(master_port)}")
     host = f"[{master_host}]" if ":" in master_host and not master_host.startswith("[") else master_host
     fields = {
         "protocol": "tcp",

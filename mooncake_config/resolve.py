@@ -13,6 +13,7 @@ from mooncake_config.display import shown
 from mooncake_config.findings import ConfigError, Fault, Finding, Malformed, Severity
 from mooncake_config.init_kwargs import InitKwargs, read_init_kwargs
 from mooncake_config.process import RANK_VARIABLE, Backend, Process, Value, fingerprint, setup_kwargs
+from mooncake_config.protocols import nearest
 from mooncake_config.provenance import Claim, Ledger, Origin, Source, stack
 from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
 from mooncake_config.rules import examine
@@ -57,6 +58,12 @@ class Resolution:
     process: Process
     findings: tuple[Finding, ...]
 
+    def __repr__(self) -> str:
+        """Whose it is and what was found, on one short line, since a repr ends in logs. It holds no setting."""
+        found = {1: "1 finding"}.get(len(self.findings), f"{len(self.findings)} findings")
+        node = shown(self.process.values["local_hostname"])
+        return f"<Resolution of {self.process.role.value} on {node}, fingerprint {self.fingerprint}, {found}>"
+
     @property
     def ledger(self) -> Ledger:
         """Every claim on every field, strongest first."""
@@ -80,7 +87,8 @@ class Resolution:
         """
         origin = self.ledger.origin(name)
         if origin is None:
-            raise KeyError(name)
+            meant = nearest(str(name), (spec.name for spec in FIELDS))
+            raise KeyError(f"there is no field {shown(name)!r}" + (f"; did you mean {meant}?" if meant else ""))
         return origin
 
     def differences(self, other: Resolution) -> tuple[Difference, ...]:
@@ -160,7 +168,7 @@ def resolve_store_config(
 
 def _refuse_other_types(topology: object, environ: object) -> None:
     if not isinstance(topology, (Topology, NoneType)):
-        raise TypeError(f"topology must be a Topology or None, not {type(topology).__name__}")
+        raise TypeError(f"topology must be a Topology, as in Topology(num_nodes=2), not {type(topology).__name__}")
     if not isinstance(environ, (Mapping, NoneType)):
         raise TypeError(f"environ must be a mapping or None, not {type(environ).__name__}")
     for name, text in (environ or {}).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,13 @@ def test_launch_arguments_of_a_bare_call() -> None:
 def test_launch_arguments_take_ipv6() -> None:
     """A bare IPv6 host gets its brackets."""
     assert '"[fd00::5]:50051"' in get_mooncake_object_store_args(master_host="fd00::5")
+
+
+@pytest.mark.parametrize("port", ["abc", "", 0, -1, 65536, True, None, 50051.5])
+def test_launch_arguments_take_a_port(port: Any) -> None:
+    """What is no port is refused before it stands in a launch line."""
+    with pytest.raises(ValueError, match=r"^master_port is 1 to 65535, not "):
+        get_mooncake_object_store_args(port)
 
 
 @given(st.dictionaries(st.sampled_from(["protocol", "device_name"]), st.text(min_size=1)), st.integers(1, 9))

@@ -78,8 +78,29 @@ def test_settings_and_origins() -> None:
         "chunk_bytes": "--mooncake-store-init-kwargs",
     }
     assert resolution.origin("protocol") == Origin(Source.CLI, "--mooncake-store-init-kwargs")
-    with pytest.raises(KeyError):
-        resolution.origin("odd")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("protcol", "there is no field 'protcol'; did you mean protocol?"), ("odd", "there is no field 'odd'")],
+)
+def test_origin_of_no_field(name: str, says: str) -> None:
+    """A field that does not exist has no origin; the nearest one that does is named."""
+    with pytest.raises(KeyError) as caught:
+        resolve_store_config(None, topology=ONE_NODE, environ=MASTER).origin(name)
+    assert caught.value.args == (says,)
+
+
+def test_repr_is_short() -> None:
+    """A resolution in a log says whose it is and what was found, on one line, and none of its settings."""
+    kwargs = {"metadata_server": "redis://:hunter2@10.0.0.5:6379"}
+    resolution = resolve_store_config(kwargs, topology=ONE_NODE, environ=MASTER, ignore=["MC050"])
+    node, found = resolution.settings.local_hostname, len(resolution.findings)
+    assert re.fullmatch(
+        rf"<Resolution of trainer on {re.escape(str(node))}, fingerprint {resolution.fingerprint}, {found} findings?>",
+        repr(resolution),
+    )
+    assert "hunter2" not in repr(resolution)
 
 
 def test_ledger_lists_the_losers() -> None:
@@ -177,8 +198,8 @@ def test_replicas_of_another_type(replica_num: object) -> None:
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        ({"topology": {"num_nodes": 2}}, "topology must be a Topology or None, not dict"),
-        ({"topology": 2}, "topology must be a Topology or None, not int"),
+        ({"topology": {"num_nodes": 2}}, "topology must be a Topology, as in Topology(num_nodes=2), not dict"),
+        ({"topology": 2}, "topology must be a Topology, as in Topology(num_nodes=2), not int"),
         ({"environ": ["MOONCAKE_MASTER"]}, "environ must be a mapping or None, not list"),
         ({"environ": {"LOCAL_RANK": 0}}, "environ must hold text, and LOCAL_RANK is int"),
         ({"environ": {"MOONCAKE_MASTER": None}}, "environ must hold text, and MOONCAKE_MASTER is NoneType"),

@@ -69,6 +69,8 @@ def test_wrong_use() -> None:
     )
     with pytest.raises(TypeError, match="needs the resolution"):
         open_object_store("mooncake")
+    with pytest.raises(TypeError, match=r"^not a dict, but what resolve_store_config\(\) makes of it"):
+        open_object_store("mooncake", {"protocol": "tcp"})  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="takes no resolution"):
         open_object_store("ray", resolution)
     with pytest.raises(ValueError, match="unknown backend 'redis'"):

@@ -245,6 +245,7 @@ def open_object_store(
     if backend == "mooncake":
         if resolution is None:
             raise TypeError('open_object_store("mooncake") needs the resolution of resolve_store_config()')
+        _refuse_unresolved(resolution)
         try:
             from mooncake_config.store.mooncake import open_mooncake_store
         except ModuleNotFoundError as error:
@@ -259,3 +260,11 @@ def open_object_store(
 
         return RayObjectStore()
     raise ValueError(f"unknown backend {backend!r}: it is 'ray' or 'mooncake'")
+
+
+def _refuse_unresolved(resolution: object) -> None:
+    from mooncake_config.resolve import Resolution
+
+    if not isinstance(resolution, Resolution):
+        what = type(resolution).__name__
+        raise TypeError(f"not a {what}, but what resolve_store_config() makes of it: call that, and pass the result")
