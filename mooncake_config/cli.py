@@ -13,7 +13,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from mooncake_config.arguments import WrongUse, meant_flag, read_pasted_command
 from mooncake_config.commands import SCHEMAS, SHELLS, make_parser
@@ -44,7 +44,7 @@ from mooncake_config.rules import examine, find_rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 from mooncake_config.survey_options import refuse_mixed_survey
-from mooncake_config.usage import nearest_or_part, print_painted, readable_width, with_nearest, write_plainly
+from mooncake_config.usage import Unpadded, nearest_or_part, print_painted, readable_width, with_nearest, write_plainly
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -354,6 +354,8 @@ def _console() -> Console:
 
     console = Console(highlight=False, markup=False, emoji=False)
     console.width = readable_width(console.width)
+    if not console.is_terminal:
+        console.file = cast("IO[str]", Unpadded(console.file))
     return console
 
 

@@ -12,6 +12,11 @@ from mooncake_config.display import shown
 
 _ADDRESS = re.compile(f"auto|{ENDPOINT}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_OTHER_DOORS = {
+    **dict.fromkeys(("http", "https"), "this is Ray's dashboard, where jobs are submitted"),
+    "ray": "this is the server of Ray Client",
+}
+"""What else of a head answers, by the scheme of its address."""
 _OF_ONE_NODE = ("node_ip", "local_rank")
 
 
@@ -34,7 +39,10 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def _address(text: str) -> str:
     if not _ADDRESS.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)!r} is not auto or HOST:PORT, such as 10.0.0.5:6379")
+        refusal = f"{shown(text)!r} is not auto or HOST:PORT, such as 10.0.0.5:6379"
+        door = _OTHER_DOORS.get(text.partition("://")[0].lower()) if "://" in text else None
+        meant = f"; {door}, and the head itself is meant: port 6379 unless `ray start --port` says another"
+        raise argparse.ArgumentTypeError(f"{refusal}{meant if door else ''}")
     return text
 
 

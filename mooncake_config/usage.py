@@ -92,6 +92,23 @@ def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
     return codecs.backslashreplace_errors(error)
 
 
+class Unpadded:
+    """A text stream without the blanks at the ends of lines that rich fills its columns with.
+
+    On a terminal nobody sees them; in a file or a message they are in the way.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes whole lines, as rich hands over all that it prints."""
+        return self._stream.write(re.sub(r"(?m) +$", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """The formatter of argparse within a width that is read with ease, and without a heading for the commands."""
 

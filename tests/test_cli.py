@@ -283,7 +283,7 @@ def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert main(["explain", *NODE, "--format", "json"]) == 0
     other.write_text(capsys.readouterr().out)
     assert main(["explain", *NODE, "--diff", str(other)]) == 0
-    assert capsys.readouterr().out.startswith("Nothing differs between this answer and ")
+    assert capsys.readouterr().out.startswith("Nothing differs between this answer and")
     monkeypatch.setenv("MOONCAKE_PROTOCOL", "tcp")
     assert main(["explain", *NODE, "--diff", str(other), "--format", "json"]) == 0
     assert list(json.loads(capsys.readouterr().out)["fields"]) == ["protocol"]
@@ -310,6 +310,17 @@ def test_env_format_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("MC100 error master_server_address: no master address is set")
+
+
+@pytest.mark.parametrize(
+    "words", ["explain", "explain --quiet", "check --host-root {}", "plan", "rule", "rule MC101"], ids=str
+)
+def test_no_line_ends_in_blanks(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page that goes into a file or a pipe has no blanks at the ends of its lines."""
+    main(words.format(tmp_path).split())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_schema_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,6 +114,11 @@ def test_own_addresses_are_alike() -> None:
     assert "its Ray node IP     MOONCAKE_LOCAL_HOSTNAME" in text
 
 
+def test_one_node_is_like_nobody() -> None:
+    """Of a single node nobody says that it is like the others."""
+    assert "\n1 node: 10.0.0.5 (head)\n" in page(surveyed(f"10.0.0.5 {SMALL}"))
+
+
 def test_node_without_an_answer_has_a_row() -> None:
     """A node that gave no answer, one without this package and one with another version are told apart."""
     lines = (f"10.0.0.5 {SMALL}", "10.0.0.6  silent", "10.0.0.7  without-package", "10.0.0.8 mooncake-config=0.0.1")

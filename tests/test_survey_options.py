@@ -17,6 +17,13 @@ from mooncake_config.cli import main
         (["--address", "auto"], "--address is about a cluster; add --cluster"),
         (["--same", "miles"], "--same is about a cluster; add --cluster"),
         (["--cluster", "--address", "ray://10.0.0.5:10001"], "is not auto or HOST:PORT, such as 10.0.0.5:6379"),
+        (
+            ["--cluster", "--address", "http://10.0.0.5:8265"],
+            "such as 10.0.0.5:6379; this is Ray's dashboard, where jobs are submitted, and the head itself is meant: "
+            "port 6379 unless `ray start --port` says another",
+        ),
+        (["--cluster", "--address", "ray://10.0.0.5:10001"], "; this is the server of Ray Client, and the head itself"),
+        (["--cluster", "--address", "etcd://10.0.0.5:2379"], "such as 10.0.0.5:6379 help:"),
         (["--cluster", "--address", "10.0.0.5"], "is not auto or HOST:PORT"),
         (["--cluster", "--address", "10.0.0.5:70000"], "is not auto or HOST:PORT"),
         (["--cluster", "--same", "a b"], "is no name of a distribution"),

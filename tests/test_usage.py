@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import mooncake_config
 from mooncake_config.cli import main
 from mooncake_config.commands import make_parser
-from mooncake_config.usage import nearest_or_part
+from mooncake_config.usage import Unpadded, nearest_or_part
 
 COMMANDS = ("explain", "check", "plan", "schema", "rule", "demo", "completion")
 SECRET = "http://admin:s3cret@10.0.0.5:8080/metadata"
@@ -146,6 +146,14 @@ def test_refusal_names_the_nearest(words: str, refusal: str, capsys: pytest.Capt
     assert status_of(*words.split()) == 2
     program = refusal.partition(": error")[0]
     assert capsys.readouterr().err == f"{refusal}\nhelp: {program} --help\n"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n"))))
+def test_unpadded(lines: list[str]) -> None:
+    """No line ends in blanks, and nothing else is taken away."""
+    target = io.StringIO(newline="\n")
+    Unpadded(target).write("".join(f"{line}   \n" for line in lines))
+    assert target.getvalue() == "".join(f"{line.rstrip(' ')}\n" for line in lines)
 
 
 WORDS = st.from_regex(r"[a-z]{3,9}(-[a-z]{2,9}){0,3}", fullmatch=True)

@@ -197,7 +197,8 @@ def _differing(cluster: Cluster, aspects: Sequence[_Aspect], width: int) -> Iter
     shown_rows = list(rows.items())[:MOST_ROWS]
     names = [_row_name(members) for _, members in shown_rows]
     if not aspects:
-        yield f"{_count(len(cluster.members))}, all alike: {names[0]}"
+        alike = ", all alike" if len(cluster.members) > 1 else ""
+        yield f"{_count(len(cluster.members))}{alike}: {names[0]}"
         return
     room = width - max(map(len, ("nodes", *names)))
     for start, end in _parts(aspects, [cells for cells, _ in shown_rows], room):
