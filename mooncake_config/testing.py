@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -94,12 +94,13 @@ def _or_missing(config: pytest.Config) -> Iterator[None]:
     try:
         yield
     except StoreImportError as error:
-        _give_up(str(config.getini(MISSING)), str(error))
+        raise _ending(str(config.getini(MISSING)), str(error)) from None  # pytest would print the cause as well
 
 
-def _give_up(choice: str, reason: str) -> NoReturn:
+def _ending(choice: str, reason: str) -> BaseException:
+    """How a test ends without Mooncake."""
     if choice == "skip":
-        pytest.skip(reason)
+        return pytest.skip.Exception(reason)
     if choice != "fail":
-        raise pytest.UsageError(f"{MISSING} is 'fail' or 'skip', not {choice!r}")
-    pytest.fail(f"{reason} Or have such tests skipped: set {MISSING} to skip.", pytrace=False)
+        return pytest.UsageError(f"{MISSING} is 'fail' or 'skip', not {choice!r}")
+    return pytest.fail.Exception(f"{reason} Or have such tests skipped: set {MISSING} to skip.", pytrace=False)

@@ -188,6 +188,8 @@ def test_without_mooncake(tmp_path: Path) -> None:
         "extras. Or have such tests skipped: set mooncake_missing to skip."
     ) in failed
     assert "Traceback" not in failed
+    pages = failed.partition("short test summary info")[0]
+    assert pages.count("is not installed") == 4  # once for each test
     skipped = run_bare(tmp_path, python, "-o", "mooncake_missing=skip", "-rs")
     assert "4 skipped" in skipped
     assert "mooncake_master is not installed" in skipped
