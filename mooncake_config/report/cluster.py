@@ -90,8 +90,9 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
+    console.quiet = not console.is_terminal  # a bar that is only disabled ends in a newline in older releases of rich
     columns = (TextColumn("{task.description} the nodes"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("asking", total=None)
 
         def tell(what: str, done: int, total: int) -> None:
