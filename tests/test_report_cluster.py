@@ -269,5 +269,8 @@ def test_a_bar_is_drawn_on_a_terminal_only() -> None:
         drawn = terminal.read(1 << 16).decode("utf-8", "replace")
     assert done.stdout == b"answer\n"
     assert "asking the nodes" in drawn
-    quiet = subprocess.run([sys.executable, "-c", BAR], capture_output=True, check=True)
-    assert quiet.stderr == b""
+    for colours in ({}, {"FORCE_COLOR": "1"}):
+        quiet = subprocess.run(
+            [sys.executable, "-c", BAR], capture_output=True, check=True, env={**os.environ, **colours}
+        )
+        assert quiet.stderr == b""

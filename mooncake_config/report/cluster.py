@@ -90,7 +90,9 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
-    console.quiet = not console.is_terminal  # a bar that is only disabled ends in a newline in older releases of rich
+    # FORCE_COLOR makes a terminal of a pipe for colours, not for a bar; one that is only disabled ends in a newline in
+    # older releases of rich.
+    console.quiet = not console.file.isatty()
     columns = (TextColumn("{task.description} the nodes"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("asking", total=None)
