@@ -135,7 +135,8 @@ class PastedCommand:
         cleared: whether an ``env -i`` takes away all that the shell has.
         unset: names of the variables that an ``env -u`` takes away.
         through_sudo: behind a ``sudo`` that is not told to preserve the environment, the variables that it hands on
-            all the same; None where there is no such sudo.
+            all the same; None where there is no such sudo. An ``ssh`` is as such a sudo.
+        through_ssh: whether an ``ssh`` is what drops them.
         scripts: files that it runs in a shell; they are not opened.
     """
 
@@ -148,6 +149,7 @@ class PastedCommand:
     cleared: bool = False
     unset: frozenset[str] = frozenset()
     through_sudo: frozenset[str] | None = None
+    through_ssh: bool = False
     scripts: tuple[str, ...] = ()
 
 
@@ -183,6 +185,7 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
         cleared=leading.cleared,
         unset=frozenset(leading.unset),
         through_sudo=None if leading.handed is None else frozenset(leading.handed),
+        through_ssh=leading.remote,
         scripts=tuple(name for name, runner in scripts.items() if runner not in _SOURCING),
     )
 
@@ -225,9 +228,15 @@ def _separates(word: str) -> bool:
     return bool(word) and not word.strip(_BETWEEN_COMMANDS)
 
 
+def _is_ssh(words: Sequence[str], at: int) -> bool:
+    """Whether a word starts an ``ssh``, and is no value of an option."""
+    is_value = at > 0 and words[at - 1].startswith("--") and words[at - 1] != "--"
+    return words[at].rpartition("/")[2] == "ssh" and not is_value
+
+
 def _remote_command(words: Sequence[str], at: int) -> int | None:
     """Where the command begins that the ``ssh`` at a place runs; None where there stands none, or it runs none."""
-    if words[at].rpartition("/")[2] != "ssh" or (at and words[at - 1].startswith("--") and words[at - 1] != "--"):
+    if not _is_ssh(words, at):
         return None
     place = at + 1
     while place < len(words) and words[place].startswith("-"):
@@ -368,6 +377,7 @@ class _Leading:
     cleared: bool = False
     unset: set[str] = field(default_factory=set)
     handed: set[str] | None = None
+    remote: bool = False
 
     def assign(self, word: str) -> None:
         """Takes a ``NAME=value``."""
@@ -381,6 +391,10 @@ class _Leading:
         """Takes a program that starts another one."""
         if program == "sudo":
             self.handed = set()
+
+    def go_elsewhere(self) -> None:
+        """Takes an ``ssh``: nothing that was said before it is known where it goes."""
+        self.handed, self.remote = set(), True
 
     def take_option(self, program: str, word: str) -> str:
         """Takes an option of ``env``, ``sudo`` and the like; gives it back where the next word is its value."""
@@ -409,7 +423,9 @@ class _Leading:
 def _leading(words: Sequence[str]) -> _Leading:
     """What stands before a program: at the start, behind ``env`` and the like, behind what ends a command."""
     found, at_start, prefix, awaited = _Leading(), True, "", ""
-    for word in words:
+    for at, word in enumerate(words):
+        if _is_ssh(words, at):
+            found.go_elsewhere()
         if awaited:
             found.take_away(word if (prefix, awaited) in (("env", "-u"), ("env", "--unset")) else "")
             awaited = ""

@@ -69,13 +69,13 @@ def _drops(process: Process, pasted: PastedCommand) -> Iterator[Fault | None]:
     if pasted.submits:
         yield _submitter_only_variables(process, pasted)
     elif pasted.through_sudo is not None:
-        yield _variables_before_sudo(process, pasted.through_sudo)
+        yield _variables_before(process, "ssh" if pasted.through_ssh else "sudo", pasted.through_sudo)
     if pasted.cleared or pasted.unset:
         yield _variables_before_env(pasted)
 
 
-def _variables_before_sudo(process: Process, handed: Collection[str]) -> Fault | None:
-    """The fields that variables win which ``sudo`` drops, where its rules do not say otherwise."""
+def _variables_before(process: Process, program: str, handed: Collection[str]) -> Fault | None:
+    """The fields that variables win which ``sudo`` or ``ssh`` drops, where rules of theirs do not say otherwise."""
     lost = {
         variable: spec.name
         for variable, spec in _BY_VARIABLE.items()
@@ -83,6 +83,10 @@ def _variables_before_sudo(process: Process, handed: Collection[str]) -> Fault |
     }
     if not lost:
         return None
+    if program == "ssh":
+        message = f"ssh hands {' and '.join(lost)} to nobody: the other host has its own variables, if any."
+        assigned = " ".join(f"{name}=VALUE" for name in lost)
+        return _dropped(lost, message, f"set it in the command that ssh runs: ssh HOST {assigned} python3 train.py.")
     message = f"sudo hands {' and '.join(lost)} on with -E only, or where sudoers keeps such variables."
     return _dropped(lost, message, f"write sudo --preserve-env={','.join(lost)}, or set it behind sudo.")
 

@@ -135,13 +135,17 @@ def test_variables_of_a_pasted_command(command: str, variables: dict[str, str]) 
         ("sudo -nE python3 train.py", False, set(), None),
         ("sudo --preserve-env python3 train.py", False, set(), None),
         ("sudo --preserve-env=A,B python3 train.py", False, set(), {"A", "B"}),
+        ("ssh node-2 python3 train.py", False, set(), set()),
+        ("A=1 ssh -p 22 node-2 'B=1 python3 train.py'", False, set(), {"B"}),
+        ("bash -c 'for node in a b; do ssh $node B=1 python3 train.py; done'", False, set(), {"B"}),
+        ("deepspeed --launcher ssh train.py", False, set(), None),
         ("bash -c 'exec env -i sudo python3 train.py'", True, set(), set()),
     ],
 )
 def test_variables_that_are_taken_away(
     command: str, cleared: bool, unset: set[str], through_sudo: set[str] | None
 ) -> None:
-    """env -i, env -u and sudo are read for what they keep from the program behind them."""
+    """env -i, env -u, sudo and ssh are read for what they keep from the program behind them."""
     pasted = read_pasted_command(shlex.split(command))
     handed = None if pasted.through_sudo is None else set(pasted.through_sudo)
     assert (pasted.cleared, set(pasted.unset), handed) == (cleared, unset, through_sudo)

@@ -116,13 +116,19 @@ def test_way_out_of_the_submitting_shell() -> None:
             "sudo hands MOONCAKE_MASTER on with -E only, or where sudoers keeps such variables.",
         ),
         ("sudo MOONCAKE_MASTER=b:1 t.py", "b:1", None),
+        (
+            "ssh node-2 t.py",
+            "10.0.0.5:50051",
+            "ssh hands MOONCAKE_MASTER to nobody: the other host has its own variables, if any.",
+        ),
+        ("ssh node-2 'MOONCAKE_MASTER=b:1 t.py'", "b:1", None),
         ("sudo -E t.py", "10.0.0.5:50051", None),
         ("sudo --preserve-env=LANG,MOONCAKE_MASTER t.py", "10.0.0.5:50051", None),
         ("env t.py", "10.0.0.5:50051", None),
     ],
 )
 def test_dropped_variable(command: str, master: str | None, message: str | None) -> None:
-    """What env takes away does not count; what sudo may take away does; both are told where a field had it."""
+    """What env takes away does not count; what sudo or ssh may take away does; all are told where a field had it."""
     process = job(command).resolve()
     assert process.values["master_server_address"] == master
     assert [finding.message for finding in found(process, "MC136")] == ([] if message is None else [message])

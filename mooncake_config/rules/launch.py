@@ -67,16 +67,18 @@ def submitter_only_variable() -> None:
 def dropped_variable() -> None:
     """A program in a pasted command starts the next one without a variable that this shell has.
 
-    Sees `env -i`, `env -u NAME`, and `sudo` without -E or --preserve-env. What env takes away does not count here;
-    what sudo takes away does, since sudoers may keep it. Variables that are set behind them count.
+    Sees `env -i`, `env -u NAME`, `sudo` without -E or --preserve-env, and `ssh`. What env takes away does not count
+    here; what sudo or ssh takes away does, since sudoers may keep it and the other host may set it too. Variables that
+    are set behind them count.
 
     Why: the shell has the variable, so everything looks right, and the trainer gets a default or no value at all.
 
-    Fix: set it behind env or sudo, or let it through.
+    Fix: set it behind env, sudo or the host of ssh, or let it through.
 
     Fires:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- env -i python3 train.py
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo python3 train.py
+        MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- ssh node-2 python3 train.py
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 -- sudo -E python3 train.py
     """
