@@ -16,6 +16,7 @@ import pytest
 from clusters import GOOD, cluster_of
 from jsonschema import Draft7Validator
 from rich.console import Console
+from test_report_pages import WIDE, columns_of
 
 from mooncake_config.cluster import Survey
 from mooncake_config.members import Cluster, Member
@@ -126,6 +127,15 @@ def test_node_without_an_answer_has_a_row() -> None:
     for row in ("10.0.0.5 (head) yes", "10.0.0.6        no", "10.0.0.7        no package", "10.0.0.8        other ver"):
         assert f"\n{row}" in text
     assert "on 10.0.0.5" in text
+
+
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize("text", WIDE.values(), ids=WIDE)
+def test_page_fits_its_width(text: str, width: int) -> None:
+    """No line takes more columns than the terminal has, whatever the nodes hold."""
+    wide = f"MOONCAKE_MASTER={text!r} MOONCAKE_DEVICE={text!r} miles={text!r}"
+    printed = page(surveyed(f"job {SMALL}", f"10.0.0.5 {wide}", f"10.0.0.7 {SMALL} MOONCAKE_PROTOCOL={text!r}"), width)
+    assert max(map(columns_of, printed.splitlines())) <= width
 
 
 def test_wide_differences_go_below_each_other() -> None:

@@ -10,14 +10,17 @@ import pytest
 from asking import TWO_NODES, ask
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import device, host_with, node
 from rich.console import Console
 
+from mooncake_config.check import CheckResult
+from mooncake_config.dialogue import Answer, Outcome
 from mooncake_config.findings import Finding, Severity
 from mooncake_config.process import Process
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.report.documents import claimed_fields
-from mooncake_config.report.pages import print_explanation, print_findings, print_rule_page
-from mooncake_config.rules import examine, find_rule
+from mooncake_config.report.pages import print_check, print_explanation, print_findings, print_rule_page
+from mooncake_config.rules import examine, examine_node, find_rule
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 from mooncake_config.topology import Role
@@ -117,6 +120,20 @@ def test_page_fits_its_width(text: str, width: int) -> None:
     kwargs = {"metadata_server": f"http://{text}", "device_name": text, text: text}
     page = page_of(ask({"MOONCAKE_LOCAL_HOSTNAME": text}, kwargs, topology=TWO_NODES), width)
     assert max(map(columns_of, page.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize("text", WIDE.values(), ids=WIDE)
+def test_page_of_check_fits_its_width(text: str, width: int) -> None:
+    """The same of a machine whose name, devices and answers are wide."""
+    job = ask({"MOONCAKE_MASTER": f"{text}:50051", "MOONCAKE_DEVICE": text}, topology=TWO_NODES)
+    machine = host_with(device(text), hostname=text, ipv4=("10.0.0.7",), ipv6=())
+    asked = Answer("master_server_address", f"{text}:50051", text, 50051, Outcome.REFUSED, (), "")
+    there = node(job, machine, answers=(asked,))
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    print_check(console, CheckResult(there, examine_node(there)))
+    assert isinstance(console.file, io.StringIO)
+    assert max(columns_of(line.rstrip()) for line in console.file.getvalue().splitlines()) <= width
 
 
 @given(st.text(), st.sampled_from([60, 80, 120]))
