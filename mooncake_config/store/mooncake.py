@@ -41,6 +41,7 @@ from mooncake_config.store.layout import OWN, Plan, nbytes, plan, pool_backed, r
 from mooncake_config.store.leaving import leave
 from mooncake_config.store.master import total_capacity
 from mooncake_config.store.native_log import NativeLog, set_aside
+from mooncake_config.store.reading import reading
 from mooncake_config.store.transfer_buffer import Borrower, NoPieces, TransferBuffer
 from mooncake_config.store.values import checked_fields
 
@@ -266,7 +267,7 @@ class MooncakeObjectStore(ObjectStore[MooncakeRef]):
         """The pieces of the transfer buffer that arrays of results still use."""
         return len(self._leases)
 
-    @contextmanager
+    @reading
     def get(self, ref: MooncakeRef | Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """As ``ObjectStore.get``. Takes also a plain handle, of ours or of Mooncake's own ``export_ref``.
 

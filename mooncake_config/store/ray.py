@@ -23,6 +23,7 @@ from mooncake_config.store.errors import (
     StoreFullError,
     StoreImportError,
 )
+from mooncake_config.store.reading import reading
 
 PRIVATE_PREFIX = "mooncake-config-ray-"
 """How the temporary directory of a private Ray begins."""
@@ -98,7 +99,7 @@ class RayObjectStore(ObjectStore[RayRef]):
                 "or start Ray with a larger --object-store-memory."
             ) from error
 
-    @contextmanager
+    @reading
     def get(self, ref: RayRef) -> Iterator[dict[str, Any]]:
         """As ``ObjectStore.get``. Arrays lie in Ray's shared memory, without a copy, and are read-only."""
         object_ref = self._object_ref(ref)
