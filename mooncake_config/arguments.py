@@ -29,6 +29,12 @@ _SCRIPTS_DEEP = 3
 _SCRIPT_FILE = re.compile(r"[^-=\s][^=\s]*\.(?:sh|bash|zsh|ksh|slurm|sbatch)")
 _COMMENT = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
 """A comment of a shell, where none of the quotations of the first group is in the way."""
+_LITERAL_DOLLAR = "\0"
+"""Stands for a dollar that the shell leaves alone, while a script is read: no argument of a program holds a NUL."""
+_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_MOST_REFERENCES = 20
+_LONGEST_VALUE = 10_000
+"""What bounds the text that a script can make of itself."""
 _TRAINER = re.compile(r"python[0-9.]*|torchrun|accelerate|deepspeed|.*\.py")
 """What begins the words that a program is given."""
 _SSH_OPTIONS_WITH_VALUE = frozenset(f"-{letter}" for letter in "bcDEeFIiJLlmOopQRSWw")
@@ -246,17 +252,36 @@ def _remote_command(words: Sequence[str], at: int) -> int | None:
 
 
 def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
-    bare = _COMMENT.sub(lambda match: match[1] or "", text).replace("\\\n", " ")
+    bare = _COMMENT.sub(_kept, text).replace("\\\n", " ")
     lexer = shlex.shlex(bare, posix=True, punctuation_chars=_BETWEEN_COMMANDS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
-        words = list(lexer)
+        words = [word.replace(_LITERAL_DOLLAR, "$") for word in _expanded(list(lexer))]
     except ValueError:
         message = f"a quotation in {shown(text)} is not closed, so no shell can run it and nothing of it is read here."
         fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
         faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
         return
     yield from words if len(words) == 1 else _spelt_out(words, faults, depth - 1)
+
+
+def _kept(part: re.Match[str]) -> str:
+    """What is left of a comment or a quotation: of the one nothing, of the other all, its dollars marked as no sign."""
+    text = part[1] or ""
+    return text.replace("$", _LITERAL_DOLLAR) if text.startswith("'") else _LITERAL_DOLLAR if text == "\\$" else text
+
+
+def _expanded(words: Sequence[str]) -> Iterator[str]:
+    """The words of a script with the variables that it sets itself, to plain text, in their place."""
+    known: dict[str, str] = {}
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        text = _REFERENCE.sub(lambda name: known.get(name[1] or name[2], name[0]), word, count=_MOST_REFERENCES)
+        yield text
+        name, equals, value = text.partition("=")
+        if equals and name.isidentifier():
+            known.pop(name, None)
+            if not following.startswith("(") and not re.search("[$`]", value) and len(value) <= _LONGEST_VALUE:
+                known[name] = value
 
 
 _PASTED = Origin(Source.CLI, "pasted command")

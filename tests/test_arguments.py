@@ -188,6 +188,57 @@ def test_wrapped_command(command: str) -> None:
     assert (pasted.flags, pasted.faults) == ({"--mooncake-replica-num": "2"}, ())
 
 
+@pytest.mark.parametrize(
+    ("script", "master"),
+    [
+        ("HEAD=10.0.0.5; MOONCAKE_MASTER=$HEAD:50051 python3 train.py", "10.0.0.5:50051"),
+        ('export HEAD=10.0.0.5\nMOONCAKE_MASTER="${HEAD}:50051" python3 train.py', "10.0.0.5:50051"),
+        ("HEAD=a; HEAD=b; PORT=1; ALL=$HEAD:$PORT; MOONCAKE_MASTER=$ALL python3 train.py", "b:1"),
+        ("HEAD=a; MOONCAKE_MASTER='$HEAD:1' python3 train.py", "$HEAD:1"),
+        ("HEAD=a; MOONCAKE_MASTER=\\$HEAD:1 python3 train.py", "$HEAD:1"),
+        ("MOONCAKE_MASTER=$HEAD:1 python3 train.py", "$HEAD:1"),
+        ("HEAD=a; HEAD=$(hostname -i); MOONCAKE_MASTER=$HEAD:1 python3 train.py", "$HEAD:1"),
+        ('HEAD="$(hostname -i)"; MOONCAKE_MASTER=$HEAD:1 python3 train.py', "$HEAD:1"),
+        ("HEAD=(a b); MOONCAKE_MASTER=$HEAD:1 python3 train.py", "$HEAD:1"),
+        ("HEAD=a; MOONCAKE_MASTER=${HEAD:-b}:1 python3 train.py", "${HEAD:-b}:1"),
+    ],
+)
+def test_variables_of_a_script(script: str, master: str) -> None:
+    """What a script sets to plain text is put in where a shell would put it, and nothing else is made up."""
+    assert read_pasted_command(["bash", "-c", script]).variables["MOONCAKE_MASTER"] == master
+
+
+def test_script_does_not_grow() -> None:
+    """A script that doubles a text again and again is read in a moment."""
+    script = "A=xxxxxxxxxxxxxxxx; " + "A=$A$A$A$A$A$A$A$A; " * 200
+    assert sum(map(len, read_pasted_command(["bash", "-c", script]).variables.values())) < 200_000
+
+
+def test_launch_script_as_jobs_have_it() -> None:
+    """A launch script with comments, arrays and a runtime environment in a variable is read as it runs."""
+    script = r"""#!/bin/bash
+    # it's for 2 nodes; don't run it as root
+    set -ex
+    STORE_ARGS=(
+       --object-store-backend mooncake   # the job's store
+       --mooncake-store-init-kwargs '{"protocol": "tcp"}'
+    )
+    RUNTIME_ENV_JSON="{
+      \"env_vars\": {\"MOONCAKE_MASTER\": \"10.0.0.5:50051\"}
+    }"
+    ray job submit --address="http://127.0.0.1:8265" \
+       --runtime-env-json="${RUNTIME_ENV_JSON}" \
+       -- python3 train.py --actor-num-nodes 2 ${STORE_ARGS[@]}
+    """
+    pasted = read_pasted_command(["bash", "-c", script])
+    assert pasted.faults == ()
+    assert pasted.spots == {"MOONCAKE_MASTER": "--runtime-env-json MOONCAKE_MASTER"}
+    assert pasted.flags == {
+        "--object-store-backend": "mooncake",
+        "--mooncake-store-init-kwargs": '{"protocol": "tcp"}',
+    }
+
+
 _NOT_READ = "is not opened: what it sets, and the flags in it, are not read here."
 
 
