@@ -138,6 +138,19 @@ def test_page_fits_its_width(text: str, width: int) -> None:
     assert max(map(columns_of, printed.splitlines())) <= width
 
 
+def test_narrow_page() -> None:
+    """Where the table has no room, the place where a value was set stands below it, and no name is folded."""
+    lines = (f"job {SMALL}", f"10.0.0.5 {SMALL}", f"10.0.0.7 {SMALL}")
+    assert page(surveyed(*lines), 60).splitlines()[2:8] == [
+        "same on all 2 nodes   value, and where it was set",
+        "──────────────────────────────────────────────────",
+        "master_server_address 10.0.0.5:50051",
+        "                      MOONCAKE_MASTER",
+        "local_hostname        its Ray node IP",
+        "                      Ray node IP",
+    ]
+
+
 def test_wide_differences_go_below_each_other() -> None:
     """Columns that do not fit beside each other are continued in a table below, with the nodes again."""
     other = (

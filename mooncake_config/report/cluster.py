@@ -17,7 +17,7 @@ from mooncake_config.process import Backend, fingerprint
 from mooncake_config.provenance import Source
 from mooncake_config.reach import Contact, Meeting
 from mooncake_config.report.documents import Document, check_document, finding_document, is_ok
-from mooncake_config.report.pages import held_text, host_lines, plain_table, print_findings, with_whole_spots
+from mooncake_config.report.pages import WIDE, held_text, host_lines, plain_table, print_findings, with_whole_spots
 from mooncake_config.settings import FIELDS
 from mooncake_config.sources import FieldSpec
 
@@ -119,7 +119,7 @@ def _blocks(cluster: Cluster, width: int) -> Iterator[Table | str]:
     values = {aspect.name: {aspect.of(member) for member in cluster.asked} for aspect in known}
     yield ""
     shared = [aspect for aspect in known if len(values[aspect.name]) == 1]
-    yield with_whole_spots(_shared(cluster, shared), width)
+    yield with_whole_spots((_shared if width >= WIDE else _shared_narrow)(cluster, shared), width)
     yield ""
     yield from _differing(cluster, [aspect for aspect in known if len(values[aspect.name]) > 1], width)
     if backend is Backend.MOONCAKE and cluster.contacts:
@@ -184,12 +184,27 @@ def _shared(cluster: Cluster, aspects: Sequence[_Aspect]) -> Table:
     """What is the same on every node that answered, in the form of ``explain``."""
     from rich.text import Text
 
-    where = cluster.names(cluster.asked)
-    table = plain_table(f"on {where}" if len(cluster.asked) < 2 else f"same on {where}", "value", "set in")
+    table = plain_table(_sharing(cluster), "value", "set in")
     for aspect in aspects:
         value, spot = aspect.of(cluster.asked[0])
         table.add_row(Text(aspect.name), Text(value, "bold"), Text(spot))
     return table
+
+
+def _shared_narrow(cluster: Cluster, aspects: Sequence[_Aspect]) -> Table:
+    """The same, where the place has no room beside the value: it stands below."""
+    from rich.text import Text
+
+    table = plain_table(_sharing(cluster), "value, and where it was set")
+    for aspect in aspects:
+        value, spot = aspect.of(cluster.asked[0])
+        table.add_row(Text(aspect.name), Text.assemble((value, "bold"), (f"\n{spot}" if spot else "", "dim")))
+    return table
+
+
+def _sharing(cluster: Cluster) -> str:
+    where = cluster.names(cluster.asked)
+    return f"on {where}" if len(cluster.asked) < 2 else f"same on {where}"
 
 
 def _differing(cluster: Cluster, aspects: Sequence[_Aspect], width: int) -> Iterator[Table | str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mooncake_config.host import Host
 
 _WIDEST_SPOT = len("--mooncake-store-init-kwargs")
-_WIDE = 79
+WIDE = 79
 """Columns from which a field, a size, its source and the widest spot stand side by side."""
 COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
@@ -99,7 +99,7 @@ def _print_settings(
     console.print()
     if specs:
         cells = {spec.name: _value_cell(process, spec, findings) for spec in specs}
-        table = (_wide_field_table if console.width >= _WIDE else _narrow_field_table)(process, cells)
+        table = (_wide_field_table if console.width >= WIDE else _narrow_field_table)(process, cells)
         console.print(with_whole_spots(table, console.width))
     if len(specs) < len(FIELDS):
         rest = f"the other {len(FIELDS) - len(specs)} fields" if specs else "any field"
@@ -214,7 +214,7 @@ def with_whole_spots(table: Table, width: int) -> Table:
     from rich.cells import cell_len
 
     *others, spots = table.columns
-    if spots.header != "set in" or width < _WIDE:
+    if spots.header != "set in" or width < WIDE:
         return table
     rigid = sum(max(map(cell_len, map(str, (one.header, *one.cells)))) for one in others if one.no_wrap)
     folding = [one for one in others if not one.no_wrap]
