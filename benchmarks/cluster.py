@@ -78,7 +78,7 @@ def _real(number: int) -> tuple[str, str, str]:
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - began
     finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray has no types here
     answered = sum(node is not None for node in json.loads(done.stdout)["nodes"].values())
     return f"{up:.1f} s", f"{seconds:.1f} s", f"{answered} of {number}"
 

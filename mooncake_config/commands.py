@@ -221,8 +221,8 @@ def _add_quiet(group: argparse._ActionsContainer) -> None:
 
 
 def _directory(text: str) -> Path:
-    # Path("") is the directory here, which an unset variable does not mean; Path.is_dir raises for too long a name.
-    if not text.strip() or not os.path.isdir(text):  # noqa: PTH112
+    # Path("") is the directory here, which an unset variable does not mean.
+    if not text.strip() or not os.path.isdir(text):  # noqa: PTH112 - Path.is_dir raises for too long a name
         name = shown_word(text, 200)
         raise argparse.ArgumentTypeError(f"{name} is no directory here, so no fact can be read below it")
     return Path(text)

@@ -203,7 +203,7 @@ def print_painted(message: str, file: IO[str]) -> None:
 class ShowVersion(argparse.Action):
     """``--version``: the installed version, looked up when it is asked for."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 - argparse's own name
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:

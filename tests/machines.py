@@ -118,7 +118,7 @@ def answer(field: str, target: str, outcome: Outcome, *addresses: str, detail: s
     return Answer(field, target, host, int(port) if port else None, outcome, addresses or (host,), detail)
 
 
-def importing(*steps: Mapping[str, object], exit: int | None = 0, errors: tuple[str, ...] = ()) -> Installed:  # noqa: A002
+def importing(*steps: Mapping[str, object], exit: int | None = 0, errors: tuple[str, ...] = ()) -> Installed:  # noqa: A002 - the field it fills
     """An installation of one good distribution whose import went so."""
     return installation(("mooncake-transfer-engine-non-cuda", "0.3.13.post1"), trial=Trial(steps, exit, errors))
 

@@ -48,7 +48,7 @@ def identical(left: Any, right: Any) -> bool:
         return (math.isnan(left) and math.isnan(right)) or (
             left == right and math.copysign(1, left) == math.copysign(1, right)
         )
-    return bool(left == right) or bool(left != left and right != right)  # noqa: PLR0124
+    return bool(left == right) or bool(left != left and right != right)  # noqa: PLR0124 - NaN alone
 
 
 def _identical_arrays(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:

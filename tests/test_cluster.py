@@ -66,7 +66,7 @@ def raylets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raylets]:
         cluster.wait_for_nodes(60)
         yield Raylets(cluster.address, nodes[-1].all_processes["raylet"][0].process.pid)
     finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray has no types here
 
 
 def _broken(folder: Path) -> dict[str, str]:

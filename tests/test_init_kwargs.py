@@ -99,7 +99,7 @@ def test_empty_object() -> None:
 def test_other_types(given_as: object) -> None:
     """Anything but text, a mapping or None is a wrong use of the library."""
     with pytest.raises(TypeError, match="init kwargs must be"):
-        read_init_kwargs(given_as)  # type: ignore[arg-type]
+        read_init_kwargs(given_as)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
@@ -274,7 +274,7 @@ def test_secret_in_a_key() -> None:
 def test_keys_of_other_types() -> None:
     """A mapping's key that is no text is an unknown key."""
     for key in (1, None, (1,), 10**5000, (10**5000,)):
-        (fault,) = read_init_kwargs({key: "x"}).faults  # type: ignore[dict-item]
+        (fault,) = read_init_kwargs({key: "x"}).faults  # type: ignore[dict-item]  # wrong on purpose
         assert fault.offence == "unknown-key"
         assert fault.message.isprintable()
 

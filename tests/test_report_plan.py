@@ -54,7 +54,7 @@ def page_of(result: PlanResult, width: int = 80, encoding: str = "utf-8", colour
         highlight=False,
         markup=False,
         emoji=False,
-        color_system=colours,  # type: ignore[arg-type]
+        color_system=colours,  # type: ignore[arg-type]  # a name of rich
         force_terminal=colours is not None,
     )
     print_plan(console, result)

@@ -192,7 +192,7 @@ def test_unknown_role(role: str) -> None:
 def test_replicas_of_another_type(replica_num: object) -> None:
     """A number of replicas that is no integer is a wrong use of the library."""
     with pytest.raises(TypeError, match="replica_num"):
-        resolve_store_config(replica_num=replica_num, environ=MASTER)  # type: ignore[arg-type]
+        resolve_store_config(replica_num=replica_num, environ=MASTER)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_crossing_ray() -> None:
     from ray import cloudpickle
 
     resolution = resolve(None, {**MASTER, "MOONCAKE_DEVCE": "x"})
-    carried: bytes = cloudpickle.dumps(resolution)  # type: ignore[no-untyped-call]
+    carried: bytes = cloudpickle.dumps(resolution)  # type: ignore[no-untyped-call]  # it has no types
     assert cloudpickle.loads(carried) == resolution
 
 

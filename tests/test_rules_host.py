@@ -26,7 +26,7 @@ ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 def memory(total: int | None = None, available: int | None = None, **facts: object) -> Host:
     """A host with so many GiB."""
     sizes = {"memory_total": total, "memory_available": available}
-    return replace(Host("/"), **{k: v * GIB for k, v in sizes.items() if v is not None}, **facts)  # type: ignore[arg-type]
+    return replace(Host("/"), **{k: v * GIB for k, v in sizes.items() if v is not None}, **facts)  # type: ignore[arg-type]  # facts of any type
 
 
 def named(devices: str, host: Host = TWO_DEVICES, **environ: str) -> Node:

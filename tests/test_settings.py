@@ -223,7 +223,7 @@ def test_alone_with_an_unknown_field(keywords: dict[str, object], monkeypatch: p
     """A keyword argument that is no field is refused, also when it is empty."""
     monkeypatch.setenv("MOONCAKE_MASTER", MASTER)
     with pytest.raises(ValidationError, match=next(iter(keywords))):
-        StoreSettings(**keywords)  # type: ignore[arg-type]
+        StoreSettings(**keywords)  # type: ignore[arg-type]  # any keywords
 
 
 def test_value_errors_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def test_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOONCAKE_MASTER", MASTER)
     settings = StoreSettings()
     with pytest.raises(ValidationError, match="frozen"):
-        settings.protocol = "tcp"  # type: ignore[misc]
+        settings.protocol = "tcp"  # type: ignore[misc]  # wrong on purpose
 
 
 def test_password_is_in_the_attribute_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_model_alone_and_resolving_agree(mapping: dict[str, object], variables: 
             environment=Environment(variables),
         )
         try:
-            alone = StoreSettings(**mapping)  # type: ignore[arg-type]
+            alone = StoreSettings(**mapping)  # type: ignore[arg-type]  # any mapping
         except ValidationError as refusal:
             assert resolved is None
             refused = {error["loc"][0] for error in refusal.errors()}

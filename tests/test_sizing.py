@@ -51,7 +51,7 @@ def host(root: Path, gib: int, limit: int | None = None) -> Path:
 def test_node_memory(total: int | None, limit: int | str | None, memory: int | None) -> None:
     """A node has what its host has, or its control group may have; unknown is None."""
     bound = limit * GIB if isinstance(limit, int) else limit
-    found = node_memory(Host("/", memory_total=total and total * GIB, memory_limit=bound))  # type: ignore[arg-type]
+    found = node_memory(Host("/", memory_total=total and total * GIB, memory_limit=bound))  # type: ignore[arg-type]  # a word or bytes
     assert found == (None if memory is None else memory * GIB)
 
 

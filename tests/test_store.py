@@ -52,7 +52,7 @@ def test_specs() -> None:
     assert {ValueSpec(codec) for codec in CODECS} == {ValueSpec(codec) for codec in reversed(list(CODECS))}
     assert len({ValueSpec("ndarray", dtype) for dtype in DTYPES}) == len(DTYPES)
     with pytest.raises(AttributeError):
-        ValueSpec("auto").codec = "ndarray"  # type: ignore[misc]
+        ValueSpec("auto").codec = "ndarray"  # type: ignore[misc]  # wrong on purpose
 
 
 def test_rollout_fields() -> None:
@@ -70,7 +70,7 @@ def test_wrong_use() -> None:
     with pytest.raises(TypeError, match="needs the resolution"):
         open_object_store("mooncake")
     with pytest.raises(TypeError, match=r"^not a dict, but what resolve_store_config\(\) makes of it"):
-        open_object_store("mooncake", {"protocol": "tcp"})  # type: ignore[call-overload]
+        open_object_store("mooncake", {"protocol": "tcp"})  # type: ignore[call-overload]  # wrong on purpose
     with pytest.raises(TypeError, match="takes no resolution"):
         open_object_store("ray", resolution)
     with pytest.raises(ValueError, match="unknown backend 'redis'"):

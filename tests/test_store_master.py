@@ -210,7 +210,7 @@ def _start_in_child(folder: Path, arguments: str, path: str = "") -> str:
 def test_wrong_use(arguments: dict[str, object], error: type[Exception], message: str) -> None:
     """Arguments that cannot be are refused before anything is started."""
     with pytest.raises(error, match=message):
-        start_mooncake_master(**arguments)  # type: ignore[arg-type]
+        start_mooncake_master(**arguments)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_log_path(tmp_path: Path) -> None:

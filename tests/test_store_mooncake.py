@@ -363,7 +363,7 @@ def test_refused_values(master: MooncakeMaster, store: MooncakeObjectStore) -> N
     with pytest.raises(TypeError, match=r"metadata\[1\]\['who'\] is a pathlib\.\w*Path"):
         store.put({"tokens": [[1], [2]], "metadata": [{}, {"who": Path()}]})
     with pytest.raises(TypeError, match="dictionary"):
-        store.put([1, 2])  # type: ignore[arg-type]
+        store.put([1, 2])  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ValueError, match=r"tokens\[1\].*out of the range of int32"):
         store.put({"tokens": [[1], [2**40]]}, {"tokens": ValueSpec("typed_ragged", "int32")})
     assert keys(master) == []

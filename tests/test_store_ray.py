@@ -166,12 +166,12 @@ def test_refs(store: RayObjectStore) -> None:
 
 def test_wrong_use(store: RayObjectStore) -> None:
     """What is no ref of this store or no dictionary is a TypeError."""
-    with pytest.raises(TypeError, match="not a ref of the Ray store"), store.get("x"):  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not a ref of the Ray store"), store.get("x"):  # type: ignore[arg-type]  # wrong on purpose
         pass
     with pytest.raises(TypeError, match="not a ref of the Ray store"):
-        store.remove(None)  # type: ignore[arg-type]
+        store.remove(None)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="dictionary"):
-        store.put(7)  # type: ignore[arg-type]
+        store.put(7)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_closed(store: RayObjectStore) -> None:

@@ -63,12 +63,12 @@ def what_a_refusal_has() -> list[str]:
 
 def wrong_use(resolution: Resolution) -> None:
     """What a type checker has to refuse."""
-    resolve_store_config(["protocol"])  # type: ignore[arg-type]
-    resolve_store_config(None, Role.TRAINER)  # type: ignore[call-arg]
-    resolve_store_config(replica_num="2")  # type: ignore[arg-type]
-    resolve_store_config(num_nodes=2)  # type: ignore[call-arg]
-    Topology(num_nodes="2")  # type: ignore[arg-type]
-    resolution.settings = StoreSettings()  # type: ignore[misc]
-    _ = resolution.settings.protocl  # type: ignore[attr-defined]
-    resolution.origin("protocol").spot = "here"  # type: ignore[misc]
-    get_mooncake_object_store_args("50051")  # type: ignore[arg-type]
+    resolve_store_config(["protocol"])  # type: ignore[arg-type]  # wrong on purpose
+    resolve_store_config(None, Role.TRAINER)  # type: ignore[call-arg]  # wrong on purpose
+    resolve_store_config(replica_num="2")  # type: ignore[arg-type]  # wrong on purpose
+    resolve_store_config(num_nodes=2)  # type: ignore[call-arg]  # wrong on purpose
+    Topology(num_nodes="2")  # type: ignore[arg-type]  # wrong on purpose
+    resolution.settings = StoreSettings()  # type: ignore[misc]  # wrong on purpose
+    _ = resolution.settings.protocl  # type: ignore[attr-defined]  # wrong on purpose
+    resolution.origin("protocol").spot = "here"  # type: ignore[misc]  # wrong on purpose
+    get_mooncake_object_store_args("50051")  # type: ignore[arg-type]  # wrong on purpose

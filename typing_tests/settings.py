@@ -34,7 +34,7 @@ def good_use() -> None:
 
 def wrong_use(settings: StoreSettings) -> None:
     """What a type checker has to refuse."""
-    StoreSettings(protocol=3)  # type: ignore[arg-type]
-    StoreSettings(protocl="tcp")  # type: ignore[call-arg]
-    StoreSettings(global_segment_size="2gb")  # type: ignore[arg-type]
-    _ = settings.protocl  # type: ignore[attr-defined]
+    StoreSettings(protocol=3)  # type: ignore[arg-type]  # wrong on purpose
+    StoreSettings(protocl="tcp")  # type: ignore[call-arg]  # wrong on purpose
+    StoreSettings(global_segment_size="2gb")  # type: ignore[arg-type]  # wrong on purpose
+    _ = settings.protocl  # type: ignore[attr-defined]  # wrong on purpose

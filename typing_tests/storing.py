@@ -41,8 +41,8 @@ def a_master() -> str:
 
 def wrong_use(resolution: Resolution, store: MooncakeObjectStore, other: RayObjectStore) -> None:
     """What a type checker has to refuse."""
-    open_object_store("mooncake", resolution, namespac="a")  # type: ignore[call-overload]
-    store.put([1, 2])  # type: ignore[arg-type]
-    store.get("ref")  # type: ignore[arg-type]
-    other.remove(store.put({}))  # type: ignore[arg-type]
-    ValueSpec()  # type: ignore[call-arg]
+    open_object_store("mooncake", resolution, namespac="a")  # type: ignore[call-overload]  # wrong on purpose
+    store.put([1, 2])  # type: ignore[arg-type]  # wrong on purpose
+    store.get("ref")  # type: ignore[arg-type]  # wrong on purpose
+    other.remove(store.put({}))  # type: ignore[arg-type]  # wrong on purpose
+    ValueSpec()  # type: ignore[call-arg]  # wrong on purpose
