@@ -292,18 +292,17 @@ def test_link_cut(operations: tuple[str, str], first: set[str], then: set[str]) 
     """
     with two_hosts() as (near, far), python(near.enter(), MASTER, near.address) as master:
         address = line(master.stdout)
-        with (
-            python(far.enter(), HOLDER, address, far.address) as holder,
-            python(near.enter(), CALLER, address, near.address, *operations) as caller,
-        ):
+        # The caller puts as soon as it is there, so the segment comes first.
+        with python(far.enter(), HOLDER, address, far.address) as holder:
             assert line(holder.stdout) == "ready"
-            assert line(caller.stdout) == "stored"
-            near.must("ip", "link", "set", "eth0", "down")
-            answer(caller)
-            for name, errors, longest in zip(operations, (first, then), (45, 15), strict=True):
-                attempted, what, seconds = outcome(line(caller.stdout))
-                assert (attempted, what in errors) == (name, True)
-                assert seconds < longest
-            near.must("ip", "link", "set", "eth0", "up")
-            answer(caller)
-            assert [outcome(line(caller.stdout))[:2] for _ in range(2)] == [("get", "fine"), ("remove", "fine")]
+            with python(near.enter(), CALLER, address, near.address, *operations) as caller:
+                assert line(caller.stdout) == "stored"
+                near.must("ip", "link", "set", "eth0", "down")
+                answer(caller)
+                for name, errors, longest in zip(operations, (first, then), (45, 15), strict=True):
+                    attempted, what, seconds = outcome(line(caller.stdout))
+                    assert (attempted, what in errors) == (name, True)
+                    assert seconds < longest
+                near.must("ip", "link", "set", "eth0", "up")
+                answer(caller)
+                assert [outcome(line(caller.stdout))[:2] for _ in range(2)] == [("get", "fine"), ("remove", "fine")]
