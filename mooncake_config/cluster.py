@@ -209,8 +209,19 @@ def _refuse_dead_address(address: str, spot: str) -> None:
     answer = ask_endpoint("address", endpoint)
     if answer.outcome is not Outcome.HTTP2:
         message = f"{shown(address)} ({spot}) {answer}, so the head of a Ray cluster is not there."
-        fix = f"write the port of `ray start --head` (6379 by default) in {spot}, or on a node leave it out."
-        raise _NoCluster(message, fix)
+        raise _NoCluster(message, f"{_WAYS.get(answer.outcome, _PORT)} in {spot}, or on a node leave it out.")
+
+
+_PORT = "write the port of `ray start --head` (6379 by default)"
+_NAME = "write the head's IP, or a name that this machine resolves,"
+_NETWORK = "open the way to that host and port (6379 by default), or write an address that this machine reaches"
+_WAYS = {
+    Outcome.UNKNOWN_NAME: _NAME,
+    Outcome.NAME_TIMED_OUT: _NAME,
+    Outcome.TIMED_OUT: _NETWORK,
+    Outcome.UNREACHABLE: _NETWORK,
+}
+"""What to do where the fault is not the port."""
 
 
 def _refuse_closed_door(address: str) -> None:

@@ -290,6 +290,18 @@ def test_address_where_no_head_is(talk: Any, says: str) -> None:
 
 @needs_ray
 @pytest.mark.ray
+def test_head_whose_name_is_unknown() -> None:
+    """Where the name of the head does not resolve, the way out is a name or an IP, and not a port."""
+    done = check_cluster("--address", "head.invalid:6379", "--format", "json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert "does not resolve" in finding["message"]
+    assert finding["fix"] == (
+        "write the head's IP, or a name that this machine resolves, in --address, or on a node leave it out."
+    )
+
+
+@needs_ray
+@pytest.mark.ray
 def test_dead_address_in_the_environment() -> None:
     """The address in RAY_ADDRESS, which auto means where it is set, is asked first too, and is the place to edit."""
     began = time.monotonic()
