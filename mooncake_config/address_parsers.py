@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from mooncake_config.addresses import (
     HOSTNAME_EXAMPLE,
     HOSTNAME_PATTERN,
@@ -16,7 +14,7 @@ from mooncake_config.addresses import (
     PLAIN_MASTER,
     PLAIN_METADATA,
 )
-from mooncake_config.damage import text_of
+from mooncake_config.damage import matcher, text_of
 
 
 def parse_master(raw: object) -> str:
@@ -28,7 +26,7 @@ def parse_master(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, MASTER_EXAMPLE)
-    if re.match(MASTER_PATTERN if "[" in text else PLAIN_MASTER, text):
+    if matcher(MASTER_PATTERN if "[" in text else PLAIN_MASTER)(text):
         return text
     from mooncake_config.address_refusals import why_not_master  # only a mistake needs it
 
@@ -44,7 +42,7 @@ def parse_metadata(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, METADATA_EXAMPLE)
-    if text == P2P or re.match(METADATA_PATTERN if "[" in text else PLAIN_METADATA, text):
+    if text == P2P or matcher(METADATA_PATTERN if "[" in text else PLAIN_METADATA)(text):
         return text
     from mooncake_config.address_refusals import why_not_metadata  # only a mistake needs it
 
@@ -60,7 +58,7 @@ def parse_hostname(raw: object) -> str:
         Malformed: any other form.
     """
     text = text_of(raw, HOSTNAME_EXAMPLE)
-    if re.match(HOSTNAME_PATTERN if "[" in text or text.count(":") > 1 else PLAIN_HOSTNAME, text):
+    if matcher(HOSTNAME_PATTERN if "[" in text or text.count(":") > 1 else PLAIN_HOSTNAME)(text):
         return text
     from mooncake_config.address_refusals import why_not_hostname  # only a mistake needs it
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import cache
 
 from mooncake_config.display import shown, shown_part
 from mooncake_config.findings import Malformed
@@ -31,6 +32,12 @@ def whole(pattern: str) -> str:
     Python's ``$`` alone would also match before a last line break.
     """
     return rf"^(?:{pattern})$(?!\n)"
+
+
+@cache
+def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """The matching function of a pattern, compiled when it is first asked for: few starts need each of them."""
+    return re.compile(pattern).match
 
 
 def text_of(raw: object, example: str) -> str:

@@ -68,10 +68,12 @@ class JsonObject(dict[str, object]):
 
     doubled: Sequence[str] = ()
 
-    def __init__(self, pairs: list[tuple[str, object]]) -> None:
-        super().__init__(pairs)
-        if len(pairs) != len(self):
-            self.doubled = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+
+def _object(pairs: list[tuple[str, object]]) -> JsonObject:
+    value = JsonObject(pairs)
+    if len(pairs) != len(value):
+        value.doubled = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+    return value
 
 
 class _NotANumber(ValueError):
@@ -94,7 +96,7 @@ def _constant(name: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=JsonObject, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
 )
 
 
@@ -290,10 +292,12 @@ def _not_an_object(value: object, origin: Origin) -> Reading:
 
 def _claims_and_faults(given: Mapping[str, object], origin: Origin) -> Reading:
     mapping, unread = (given, ()) if isinstance(given, dict) else _entries(given, origin)
-    doubled = _doubled_keys(getattr(mapping, "doubled", ()), origin)
-    unknown = _unknown_keys({key: mapping[key] for key in mapping if key not in _KNOWN and key != SCHEMA_KEY}, origin)
     claims = {name: Claim(raw, origin) for name, raw in mapping.items() if name in _KNOWN}
-    return Reading(claims, (*doubled, *unknown, *unread))
+    doubled = getattr(mapping, "doubled", ())
+    if len(claims) == len(mapping) and not doubled:
+        return Reading(claims, unread)
+    others = {key: raw for key, raw in mapping.items() if key not in _KNOWN and key != SCHEMA_KEY}
+    return Reading(claims, (*_doubled_keys(doubled, origin), *_unknown_keys(others, origin), *unread))
 
 
 def _entries(mapping: Mapping[str, object], origin: Origin) -> tuple[dict[str, object], tuple[Fault, ...]]:

@@ -15,6 +15,7 @@ from mooncake_config.protocols import VERBS, devices_of
 from mooncake_config.provenance import Claim, Ledger, Origin, Source
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
+from mooncake_config.sizes import BUFFER_RANGE, DEFAULT_CHUNK
 from mooncake_config.sources import Environment
 from mooncake_config.topology import Role, Topology
 from mooncake_config.variables import GID_INDEX_NAMES
@@ -22,6 +23,8 @@ from mooncake_config.variables import GID_INDEX_NAMES
 Value = int | str | None
 
 _ADDRESSES = tuple(spec.name for spec in FIELDS if spec.wiring.address)
+_SIZES = {spec.name: spec.wiring.default is not None for spec in FIELDS if spec.takes_numbers}
+"""The sizes, and whether each has a default, so that most jobs have one of an ordinary kind."""
 _READ = frozenset((*(spec.wiring.variable for spec in FIELDS), GID_INDEX_NAMES[1]))
 """No near miss, and no other tool's: the seven, and the name of NCCL's that the engine reads as well."""
 
@@ -51,6 +54,8 @@ class Process:
         endpoints: each endpoint that an address field holds, with the field's name.
         odd_endpoints: those that are anything else than an ordinary IPv4 address in its usual form.
         odd_names: field and name of each host among them, and of each device.
+        odd_sizes: the sizes below Mooncake's own chunk of 64 MiB or above its largest buffer of 1 TiB, and a chunk size
+            that somebody asks for.
         urls: field and address where an address has a scheme.
         device_text: device_name as it is written, empty where there is none.
         own_endpoint: what this client advertises: host, and port where local_hostname has one.
@@ -72,6 +77,7 @@ class Process:
     endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     odd_endpoints: tuple[tuple[str, Endpoint], ...] = field(init=False, repr=False, compare=False)
     odd_names: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    odd_sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     urls: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     device_text: str = field(init=False, repr=False, compare=False)
     own_endpoint: Endpoint | None = field(init=False, repr=False, compare=False)
@@ -82,12 +88,21 @@ class Process:
     def __post_init__(self) -> None:
         values = self.values
         addresses = [(name, address) for name in _ADDRESSES if isinstance(address := values[name], str)]
-        endpoints = [(name, endpoint) for name, address in addresses for endpoint in endpoints_of(address)]
-        odd = [item for item in endpoints if not item[1].is_plain]
+        endpoints, odd, names = [], [], []
+        for name, address in addresses:
+            for endpoint in endpoints_of(address):
+                endpoints.append((name, endpoint))
+                if not endpoint.is_plain:
+                    odd.append((name, endpoint))
+                    names.append((name, endpoint.host))
         devices = self.text("device_name") or ""
-        names = [(name, endpoint.host) for name, endpoint in odd]
         if devices:
             names += [("device_name", device) for device in devices_of(devices)]
+        sizes = [
+            size
+            for name, has_default in _SIZES.items()
+            if isinstance(size := values[name], int) and not (has_default and DEFAULT_CHUNK <= size <= BUFFER_RANGE[1])
+        ]
         respelt = [
             (name, raw, value)
             for name, claims in self.ledger.claims.items()
@@ -97,17 +112,18 @@ class Process:
             and (isinstance(value, str) or not raw.isalnum())
         ]
         unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
-        self.__dict__.update(  # a frozen instance is written to once, here
-            endpoints=tuple(endpoints),
-            odd_endpoints=tuple(odd),
-            odd_names=tuple(names),
-            urls=tuple([item for item in addresses if "://" in item[1]]),
-            device_text=devices,
-            own_endpoint=dict(endpoints).get("local_hostname"),
-            respelt=tuple(respelt),
-            unread_variables=tuple(sorted(unread)),
-            contributed=self.size("global_segment_size") if self.topology.contributes_segment(self.role) else None,
-        )
+        keep = object.__setattr__  # a frozen instance is written to once, here
+        keep(self, "endpoints", tuple(endpoints))
+        keep(self, "odd_endpoints", tuple(odd))
+        keep(self, "odd_names", tuple(names))
+        keep(self, "odd_sizes", tuple(sizes))
+        keep(self, "urls", tuple([item for item in addresses if "://" in item[1]]))
+        keep(self, "device_text", devices)
+        keep(self, "own_endpoint", dict(endpoints).get("local_hostname"))
+        keep(self, "respelt", tuple(respelt))
+        keep(self, "unread_variables", tuple(sorted(unread)))
+        contributes = self.topology.contributes_segment(self.role)
+        keep(self, "contributed", self.size("global_segment_size") if contributes else None)
 
     @property
     def contributes_segment(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mooncake_config.damage import refuse_damage, text_of, whole
+from mooncake_config.damage import matcher, refuse_damage, text_of, whole
 from mooncake_config.display import shown
 from mooncake_config.findings import Malformed
 
@@ -85,7 +85,7 @@ def parse_device_name(raw: object) -> str:
         Malformed: no text, or a damaged one.
     """
     text = text_of(raw, "mlx5_0")
-    if not text or re.match(DEVICE_PATTERN, text):
+    if not text or matcher(DEVICE_PATTERN)(text):
         return text
     refuse_damage(text, "mlx5_0", parse_device_name)
     if any(bracket in text for bracket in "{}[]"):

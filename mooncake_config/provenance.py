@@ -35,10 +35,6 @@ class Origin:
         return self.spot
 
 
-def _is_blank(raw: object) -> bool:
-    return raw is None or (isinstance(raw, str) and not raw.strip())
-
-
 class Claim(NamedTuple):
     """A raw value, as it was written, and its origin."""
 
@@ -48,7 +44,8 @@ class Claim(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether this is no claim at all: null or blank text. Zero is a claim."""
-        return _is_blank(self.raw)
+        raw = self.raw
+        return raw is None or (isinstance(raw, str) and not raw.strip())
 
     def __repr__(self) -> str:
         """The raw value as it is shown to people, since a repr ends in logs: without a password, and not endless."""
@@ -81,10 +78,13 @@ def stack(layers: Iterable[Mapping[str, Claim]]) -> Ledger:
     """The ledger of several layers of claims, given strongest first. No claim is lost."""
     claims: dict[str, tuple[Claim, ...]] = {}
     empty: list[tuple[str, Claim]] = []
+    default = Source.DEFAULT
     for layer in layers:
         for name, claim in layer.items():
-            if _is_blank(claim.raw) and claim.origin.source is not Source.DEFAULT:
+            if claim.origin.source is not default and claim.is_empty:
                 empty.append((name, claim))
+            elif name in claims:
+                claims[name] += (claim,)
             else:
-                claims[name] = (*claims.get(name, ()), claim)
+                claims[name] = (claim,)
     return Ledger(claims, tuple(empty))

@@ -18,7 +18,7 @@ from mooncake_config.provenance import Claim, Ledger, Origin, Source, stack
 from mooncake_config.ray_node import NodeAddress, attached_node_count, find_node_address
 from mooncake_config.rules import examine
 from mooncake_config.settings import FIELDS, StoreSettings
-from mooncake_config.sources import Environment, LayerSource, World, WorldSource, real_environment
+from mooncake_config.sources import Environment, LayerSource, World, real_environment
 from mooncake_config.topology import Role, Topology, complete_topology
 from mooncake_config.variables import related_variables
 
@@ -169,9 +169,11 @@ def resolve_store_config(
 def _refuse_other_types(topology: object, environ: object) -> None:
     if not isinstance(topology, (Topology, NoneType)):
         raise TypeError(f"topology must be a Topology, as in Topology(num_nodes=2), not {type(topology).__name__}")
-    if not isinstance(environ, (Mapping, NoneType)):
+    if environ is None:
+        return
+    if not isinstance(environ, Mapping):
         raise TypeError(f"environ must be a mapping or None, not {type(environ).__name__}")
-    for name, text in (environ or {}).items():
+    for name, text in environ.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"environ must hold text, and {shown(name)} is {type(text).__name__}")
 
@@ -201,7 +203,7 @@ def resolve_process(
     node = NodeAddress(topology.node_ip) if topology.node_ip else find_node_address()
     shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
     related = Environment(related_variables(environment.variables), environment.spots)
-    sources = _ordered_sources(World(reading.claims, related, node))
+    sources = _ordered_sources(World(StoreSettings, reading.claims, related, node))
     ledger = stack(source.claims for source in sources)
     settings, values, malformed = _validate(sources, ledger)
     process = Process(
@@ -232,8 +234,7 @@ def _role(role: Role | str) -> Role:
 
 def _ordered_sources(world: World) -> tuple[LayerSource, ...]:
     """The sources in the order that the settings class gives them."""
-    asking = WorldSource(StoreSettings, world)
-    ordered = StoreSettings.settings_customise_sources(StoreSettings, asking, asking, asking, asking)
+    ordered = StoreSettings.settings_customise_sources(StoreSettings, world, world, world, world)
     return cast("tuple[LayerSource, ...]", ordered)
 
 

@@ -31,9 +31,10 @@ from mooncake_config.sources import (
     OwnFieldsSource,
     RayNodeSource,
     Wiring,
+    World,
     field_specs,
+    has_own_fields,
     table_names,
-    world_of,
 )
 
 _SIZE = Form(
@@ -182,14 +183,14 @@ class StoreSettings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The precedence: the order of these four, here and nowhere else. A subclass's own fields are read as usual."""
-        world = world_of(init_settings)
+        world = World.asked_through(init_settings)
         table = (
             InitKwargsSource(settings_cls, world),
             EnvironmentSource(settings_cls, world),
             RayNodeSource(settings_cls, world),
             DefaultSource(settings_cls, world),
         )
-        if len(table_names(settings_cls)) == len(settings_cls.model_fields):
+        if not has_own_fields(settings_cls):
             return table
         ordinary = (env_settings, dotenv_settings, file_secret_settings)
         return (*table, *(OwnFieldsSource(settings_cls, source) for source in ordinary))

@@ -102,9 +102,11 @@ def _parse_text(text: str) -> int:
     match = _SIZE.fullmatch(text) if len(text) <= DIGITS_LIMIT else None
     if match is None:
         raise _why_unreadable(text)
-    multiplier = _multiplier((match["unit"] or "").lower())
-    number = match["number"]
-    size = (int(number) if number.isdigit() else _fraction(number)) * multiplier
+    number, unit = match.groups("")
+    multiplier = _multiplier(unit.lower())
+    if number.isdigit():
+        return int(number) * multiplier
+    size = _fraction(number) * multiplier
     if size.denominator == 1:
         return int(size)
     if multiplier == 1:

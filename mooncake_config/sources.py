@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pydantic import AliasChoices, BeforeValidator
 from pydantic.fields import FieldInfo
@@ -103,6 +103,12 @@ def table_names(settings_cls: type[BaseSettings]) -> frozenset[str]:
     return frozenset(spec.name for spec in field_specs(settings_cls))
 
 
+@cache
+def has_own_fields(settings_cls: type[BaseSettings]) -> bool:
+    """Whether a subclass has fields beside the table."""
+    return len(table_names(settings_cls)) != len(settings_cls.model_fields)
+
+
 def _specs(settings_cls: type[BaseSettings]) -> Iterator[FieldSpec]:
     for name, info in settings_cls.model_fields.items():
         wiring = next((item for item in info.metadata if isinstance(item, Wiring)), None)
@@ -138,31 +144,38 @@ def real_environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
-class World(NamedTuple):
-    """All that the sources may read."""
-
-    init_kwargs: Mapping[str, Claim]
-    environment: Environment
-    node: NodeAddress
-
-    @classmethod
-    def around(cls, keywords: Mapping[str, object]) -> World:
-        """The world of a bare ``StoreSettings(…)``: its keyword arguments, ``os.environ``, this host's node address."""
-        return cls(mapping_claims(keywords), Environment(real_environment(None)), find_node_address())
-
-
 def mapping_claims(mapping: Mapping[str, object]) -> dict[str, Claim]:
     """The claims of a Python mapping of init kwargs."""
     origin = Origin(Source.CLI, KWARGS_SPOT)
     return {name: Claim(raw, origin) for name, raw in mapping.items() if name != SCHEMA_KEY}
 
 
-class WorldSource(PydanticBaseSettingsSource):
-    """Stands where a settings class expects its keyword arguments, and carries a whole :class:`World` instead."""
+class World(PydanticBaseSettingsSource):
+    """All that the layers may read. It stands where a settings class is handed its keyword arguments, and has no values
+    of its own."""
 
-    def __init__(self, settings_cls: type[BaseSettings], world: World) -> None:
+    def __init__(
+        self,
+        settings_cls: type[BaseSettings],
+        init_kwargs: Mapping[str, Claim],
+        environment: Environment,
+        node: NodeAddress,
+    ) -> None:
         super().__init__(settings_cls)
-        self.world = world
+        self.init_kwargs = init_kwargs
+        self.environment = environment
+        self.node = node
+
+    @classmethod
+    def asked_through(cls, source: PydanticBaseSettingsSource) -> World:
+        """The world that a settings class is asked to read: a given one, or that of a bare ``StoreSettings(…)``.
+
+        The latter is its keyword arguments, ``os.environ`` and this host's node address.
+        """
+        if isinstance(source, World):
+            return source
+        keywords = mapping_claims(source())
+        return cls(source.settings_cls, keywords, Environment(real_environment(None)), find_node_address())
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Nothing: the layers read the world themselves."""
@@ -171,13 +184,6 @@ class WorldSource(PydanticBaseSettingsSource):
     def __call__(self) -> dict[str, Any]:
         """Nothing: the layers read the world themselves."""
         return {}
-
-
-def world_of(settings_source: PydanticBaseSettingsSource) -> World:
-    """The world that a settings class is asked to read: a given one, or the one around its keyword arguments."""
-    if isinstance(settings_source, WorldSource):
-        return settings_source.world
-    return World.around(settings_source())
 
 
 class LayerSource(PydanticBaseSettingsSource):
@@ -226,12 +232,11 @@ class EnvironmentSource(LayerSource):
 
     def read(self, world: World) -> Mapping[str, Claim]:
         variables, spots = world.environment.variables, world.environment.spots
-        found: dict[str, Claim] = {}
-        for name, variable, origin in _variables(self.settings_cls):
-            text = variables.get(variable)
-            if text is not None:
-                found[name] = Claim(text, world.environment.origin(variable) if variable in spots else origin)
-        return found
+        return {
+            name: Claim(variables[variable], world.environment.origin(variable) if variable in spots else origin)
+            for name, variable, origin in _variables(self.settings_cls)
+            if variable in variables
+        }
 
 
 _NODE_IP = {guessed: Origin(Source.RAY, NodeAddress("", guessed).spot) for guessed in (False, True)}

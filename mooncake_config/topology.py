@@ -48,20 +48,18 @@ class Topology:
     node_ip: str | None = None
 
     def __post_init__(self) -> None:
-        given = self.__dict__
         for name, least in _LEAST.items():
-            value = given[name]
-            if value is None:
+            value = getattr(self, name)
+            if value is None or (type(value) is int and value >= least):
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be {least} or more, not {value}")
+            raise ValueError(f"{name} must be {least} or more, not {value}")
         if self.node_ip is not None:
             if not isinstance(self.node_ip, str):
                 raise TypeError(f"node_ip must be text, not {type(self.node_ip).__name__}")
             # A shell variable that is not set gives blank text: no address, and none that would be claimed.
-            given["node_ip"] = self.node_ip.strip() or None
+            object.__setattr__(self, "node_ip", self.node_ip.strip() or None)
 
     @property
     def several_nodes(self) -> bool | None:

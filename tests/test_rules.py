@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 from asking import MASTER, TWO_NODES, as_text, ask, found
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import process
 
 from mooncake_config.cli import main
 from mooncake_config.findings import Severity
@@ -28,7 +31,7 @@ from mooncake_config.rules import (
     refuse_unknown_rules,
 )
 from mooncake_config.rules.rule import Rule
-from mooncake_config.topology import Topology
+from mooncake_config.topology import Role, Topology
 
 Example = tuple[str, bool, str]
 """Code, whether it fires, and the line."""
@@ -108,6 +111,64 @@ def test_rules_of_a_machine_are_not_asked_about_a_process() -> None:
     subjects = (PROCESS_RULES, node_rules(), plan_rules(), cluster_rules())
     codes = [rule.code for rules in subjects for rule in rules]
     assert sorted(codes) == [rule.code for rule in ALL_RULES]
+
+
+EDGES = (
+    0,
+    1,
+    (1 << 10) - 1,
+    1 << 10,
+    (16 << 20) - 1,
+    (64 << 20) - 1,
+    64 << 20,
+    1 << 30,
+    1 << 40,
+    (1 << 40) + 1,
+    1 << 47,
+)
+TEXTS = {
+    "MOONCAKE_MASTER": [
+        "10.0.0.5:6379",
+        "127.0.0.1:50051",
+        "etcd://head:2379;[fd00::5]:50051",
+        "k8s://lease",
+        "None:1",
+    ],
+    "MOONCAKE_LOCAL_HOSTNAME": [
+        "10.0.0.7",
+        " 10.0.0.7:1 ",
+        "0.0.0.0",
+        "169.254.1.1",
+        "node-7",
+        "eth0",
+        "fe80::1%25eth0",
+    ],
+    "MOONCAKE_TE_META_DATA_SERVER": ["P2PHANDSHAKE", "http://10.0.0.5:8080", "redis://[fd00::5]", "etcd://a:1;b:2"],
+    "MOONCAKE_PROTOCOL": ["tcp", "RDMA", "cxl"],
+    "MOONCAKE_DEVICE": ["mlx5_0", "auto", "eth0, ib0", "auto-discovery", ",", "null"],
+    "MOONCAKE_GLOBAL_SEGMENT_SIZE": [*map(str, (*EDGES, 1 << 64, 1 << 70)), "1.0625gb", "2GB"],
+    "MOONCAKE_LOCAL_BUFFER_SIZE": [*map(str, (*EDGES, 1 << 64)), "1.0625gb", " 2gb"],
+    "MOONCAKE_MASTER_ADDR": ["10.0.0.5"],
+    "MC_FORCE_TCP": ["1"],
+    "PROTOCOL": ["tcp"],
+}
+"""Texts at which some rule fires, and ordinary ones."""
+
+
+@given(
+    environ=st.fixed_dictionaries({}, optional={name: st.sampled_from(texts) for name, texts in TEXTS.items()}),
+    kwargs=st.fixed_dictionaries({}, optional={"chunk_bytes": st.sampled_from((*EDGES[1:], 1 << 64))}),
+    nodes=st.sampled_from([None, 1, 2]),
+    processes=st.sampled_from([None, 1, 8]),
+    rank=st.sampled_from([None, 0, 9]),
+    role=st.sampled_from(Role),
+)
+def test_rule_that_is_not_asked(environ: dict[str, str], kwargs: dict[str, object], **shape: Any) -> None:
+    """A rule that is not asked, since the part that it is about is empty, would have seen nothing."""
+    asked_about = process(environ, kwargs, **shape)
+    for rule in PROCESS_RULES:
+        if rule.about and not getattr(asked_about, rule.about):
+            assert list(rule.see(asked_about)) == [], rule.code
 
 
 @pytest.mark.parametrize("spelling", ["MC101", "mc101", "loopback-in-multi-node", "Loopback-In-Multi-Node"])

@@ -19,7 +19,7 @@ from mooncake_config.provenance import Ledger, Source, stack
 from mooncake_config.ray_node import NodeAddress
 from mooncake_config.resolve import resolve_process
 from mooncake_config.settings import FIELDS, StoreSettings
-from mooncake_config.sources import Environment, LayerSource, Wiring, World, WorldSource, mapping_claims
+from mooncake_config.sources import Environment, LayerSource, Wiring, World, mapping_claims
 from mooncake_config.topology import Role, Topology
 
 MASTER = "10.0.0.5:50051"
@@ -100,8 +100,7 @@ COMBINATIONS = [row for field in SPOKEN for row in speaking(field)]
 
 def settle(world: World, settings_cls: type[StoreSettings] = StoreSettings) -> tuple[StoreSettings | None, Ledger]:
     """The settings of a world, None where one is missing or malformed, and the ledger."""
-    asking = WorldSource(settings_cls, world)
-    ordered = settings_cls.settings_customise_sources(settings_cls, asking, asking, asking, asking)
+    ordered = settings_cls.settings_customise_sources(settings_cls, world, world, world, world)
     sources = tuple(source for source in ordered if isinstance(source, LayerSource))
     ledger = stack(source.claims for source in sources)
     try:
@@ -123,7 +122,10 @@ def test_precedence(field: str, speak: frozenset[str]) -> None:
     variable = VARIABLES.get(field, "")
     node = NodeAddress(says.get("ray", "" if field == "local_hostname" else "10.0.0.9") or "")
     world = World(
-        mapping_claims(init_kwargs), Environment({variable: says["env"] or ""} if "env" in says else {}), node
+        StoreSettings,
+        mapping_claims(init_kwargs),
+        Environment({variable: says["env"] or ""} if "env" in says else {}),
+        node,
     )
     settings, ledger = settle(world)
     claims = [(claim.origin.source.value, claim.raw) for claim in ledger.claims.get(field, ())]
@@ -154,7 +156,7 @@ def test_sixteen_combinations(speak: tuple[bool, bool, bool, bool]) -> None:
     cli, env, ray, default = speak
     init_kwargs = {"master_server_address": MASTER, "local_hostname": "h", **({"anywhere": "from cli"} if cli else {})}
     environment = Environment({"ANYWHERE": "from env"} if env else {})
-    world = World(mapping_claims(init_kwargs), environment, NodeAddress("from ray" if ray else ""))
+    world = World(StoreSettings, mapping_claims(init_kwargs), environment, NodeAddress("from ray" if ray else ""))
     settings_cls = Everywhere if default else Undecided
     settings, ledger = settle(world, settings_cls)
     expected = [f"from {name}" for name, speaks in zip(("cli", "env", "ray", "default"), speak, strict=True) if speaks]
@@ -166,7 +168,12 @@ def test_sixteen_combinations(speak: tuple[bool, bool, bool, bool]) -> None:
 
 def test_equal_to_the_default() -> None:
     """A claim that equals the default is a claim of its own source."""
-    world = World(mapping_claims({"protocol": "rdma"}), Environment({"MOONCAKE_PROTOCOL": "rdma"}), NodeAddress("h"))
+    world = World(
+        StoreSettings,
+        mapping_claims({"protocol": "rdma"}),
+        Environment({"MOONCAKE_PROTOCOL": "rdma"}),
+        NodeAddress("h"),
+    )
     _, ledger = settle(world)
     assert [claim.origin.source for claim in ledger.claims["protocol"]] == [Source.CLI, Source.ENV, Source.DEFAULT]
 
@@ -176,7 +183,7 @@ def test_empty_falls_through(empty: str | None) -> None:
     """An empty claim of one source leaves the field to the next."""
     init_kwargs = {"master_server_address": MASTER, "protocol": empty, "chunk_bytes": empty, "local_hostname": empty}
     settings, ledger = settle(
-        World(mapping_claims(init_kwargs), Environment({"MOONCAKE_PROTOCOL": "tcp"}), NodeAddress("h"))
+        World(StoreSettings, mapping_claims(init_kwargs), Environment({"MOONCAKE_PROTOCOL": "tcp"}), NodeAddress("h"))
     )
     assert settings is not None
     assert (settings.protocol, settings.chunk_bytes, settings.local_hostname) == ("tcp", None, "h")
@@ -187,6 +194,7 @@ def test_zero_is_a_claim() -> None:
     """Zero is a value, not an absence."""
     settings, _ = settle(
         World(
+            StoreSettings,
             mapping_claims({"master_server_address": MASTER, "global_segment_size": 0}),
             Environment({}),
             NodeAddress("h"),

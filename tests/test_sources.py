@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, InitSettingsSource
 
 from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.ray_node import NodeAddress
@@ -18,11 +18,9 @@ from mooncake_config.sources import (
     LayerSource,
     RayNodeSource,
     World,
-    WorldSource,
     field_specs,
     mapping_claims,
     real_environment,
-    world_of,
 )
 
 NODE = NodeAddress("10.0.0.7")
@@ -31,12 +29,12 @@ VARIABLES = {spec.wiring.variable: f"text of {spec.name}" for spec in FIELDS if 
 
 def world(init_kwargs: dict[str, object] | None = None, environ: dict[str, str] | None = None) -> World:
     """A world with these init kwargs and variables, on node 10.0.0.7."""
-    return World(mapping_claims(init_kwargs or {}), Environment(environ or {}), NODE)
+    return World(StoreSettings, mapping_claims(init_kwargs or {}), Environment(environ or {}), NODE)
 
 
 def test_order_of_the_layers() -> None:
     """The precedence is the order in which the settings class gives its sources."""
-    asking = WorldSource(StoreSettings, world())
+    asking = world()
     ordered = StoreSettings.settings_customise_sources(StoreSettings, asking, asking, asking, asking)
     assert [type(source) for source in ordered] == [InitKwargsSource, EnvironmentSource, RayNodeSource, DefaultSource]
 
@@ -76,14 +74,14 @@ def test_variable_of_a_launch_line() -> None:
     environment = Environment(
         {"MOONCAKE_PROTOCOL": "tcp"}, {"MOONCAKE_PROTOCOL": "--runtime-env-json MOONCAKE_PROTOCOL"}
     )
-    source = EnvironmentSource(StoreSettings, World({}, environment, NODE))
+    source = EnvironmentSource(StoreSettings, World(StoreSettings, {}, environment, NODE))
     assert source.claims["protocol"].origin.spot == "--runtime-env-json MOONCAKE_PROTOCOL"
 
 
 def test_ray_node() -> None:
     """The Ray node IP claims the host name and nothing else; a guess says so."""
     assert RayNodeSource(StoreSettings, world())() == {"local_hostname": "10.0.0.7"}
-    guess = World({}, Environment({}), NodeAddress("127.0.0.1", guessed=True))
+    guess = World(StoreSettings, {}, Environment({}), NodeAddress("127.0.0.1", guessed=True))
     claim = RayNodeSource(StoreSettings, guess).claims["local_hostname"]
     assert claim.origin == Origin(Source.RAY, "Ray node IP (guess)")
 
@@ -117,19 +115,18 @@ def test_layer_must_read() -> None:
         LayerSource(StoreSettings, world())
 
 
-def test_world_source_carries_a_world() -> None:
-    """The source that carries a world has no values of its own."""
+def test_world_has_no_values() -> None:
+    """A world that is handed over as a source has no values of its own, and is the one that is read."""
     here = world({"protocol": "tcp"})
-    source = WorldSource(StoreSettings, here)
-    assert world_of(source) is here
-    assert source() == {}
-    assert source.get_field_value(StoreSettings.model_fields["protocol"], "protocol") == (None, "protocol", False)
+    assert World.asked_through(here) is here
+    assert here() == {}
+    assert here.get_field_value(StoreSettings.model_fields["protocol"], "protocol") == (None, "protocol", False)
 
 
 def test_world_around_keyword_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a given world it is the process's own: its environment, its node, and the keyword arguments."""
     monkeypatch.setenv("MOONCAKE_PROTOCOL", "tcp")
-    around = World.around({"chunk_bytes": 1, "$schema": "x"})
+    around = World.asked_through(InitSettingsSource(StoreSettings, init_kwargs={"chunk_bytes": 1, "$schema": "x"}))
     assert around.init_kwargs == mapping_claims({"chunk_bytes": 1})
     assert around.environment.variables["MOONCAKE_PROTOCOL"] == "tcp"
     assert around.node.address

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mooncake_config.findings import Severity
-from mooncake_config.process import Process
-from mooncake_config.rules.rule import Problem, reported_by_reading, rule
+from mooncake_config.rules.rule import reported_by_reading
 
 
-@rule("MC130", Severity.INFO)
-def ignored_in_vain(_: Process) -> Iterator[Problem]:
+@reported_by_reading("MC130", Severity.INFO)
+def ignored_in_vain() -> None:
     """A finding was to be ignored, and cannot be.
 
     Sees --ignore of a malformed value, of the required master, or of a rule that protects the process from a crash in
@@ -25,7 +22,6 @@ def ignored_in_vain(_: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1 --ignore missing-master
     """
-    return iter(())  # settle yields it, which alone knows what was to be ignored
 
 
 @reported_by_reading("MC131", Severity.INFO)

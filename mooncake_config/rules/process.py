@@ -55,7 +55,7 @@ def _is_master(name: str, value: str) -> bool:
     return meant_by(name, value) == "MOONCAKE_MASTER"
 
 
-@rule("MC102", Severity.ERROR)
+@rule("MC102", Severity.ERROR, about="odd_sizes")
 def chunk_above_buffer(process: Process) -> Iterator[Problem]:
     """A chunk of a put does not fit into the local buffer.
 
@@ -136,7 +136,7 @@ def more_replicas_than_segments(process: Process) -> Iterator[Problem]:
         )
 
 
-@rule("MC105", Severity.WARNING)
+@rule("MC105", Severity.WARNING, about="odd_sizes")
 def nothing_contributed(process: Process) -> Iterator[Problem]:
     """The process that should contribute a segment contributes 0 bytes.
 

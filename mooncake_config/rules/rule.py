@@ -38,7 +38,7 @@ class Rule(Generic[Subject_contra]):
 
     ``protects`` marks a rule whose offence leaves no value to go on with, or kills the process in native code; it
     cannot be ignored. ``about`` names the part of its subject that the rule looks at: where that is empty, the rule is
-    not asked. ``by_reading`` marks a rule that a parser fires.
+    not asked. ``by_reading`` marks a rule that looks at nothing: a parser fires it, or ``examine`` itself.
     """
 
     code: str

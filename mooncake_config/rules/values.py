@@ -43,7 +43,7 @@ def wildcard_address(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, "write the address that the other nodes reach it by.")
 
 
-@rule("MC041", Severity.ERROR, about="contributed")
+@rule("MC041", Severity.ERROR, about="odd_sizes")
 def segment_below_minimum(process: Process) -> Iterator[Problem]:
     """The segment that this process contributes is smaller than Mooncake can allocate.
 
@@ -65,7 +65,7 @@ def segment_below_minimum(process: Process) -> Iterator[Problem]:
         yield Problem(("global_segment_size",), message, f'write "16mb" or more{_unit_hint(size)}.')
 
 
-@rule("MC042", Severity.ERROR)
+@rule("MC042", Severity.ERROR, about="odd_sizes")
 def buffer_out_of_range(process: Process) -> Iterator[Problem]:
     """The local buffer is smaller than 1 KiB or larger than 1 TiB.
 
@@ -88,7 +88,7 @@ def buffer_out_of_range(process: Process) -> Iterator[Problem]:
     yield Problem(("local_buffer_size",), message, f'write a size such as "2gb"{_unit_hint(size)}.')
 
 
-@rule("MC043", Severity.ERROR)
+@rule("MC043", Severity.ERROR, about="odd_sizes")
 def size_beyond_64_bits(process: Process) -> Iterator[Problem]:
     """A size does not fit into the 64 bits that Mooncake has for it.
 
@@ -349,7 +349,7 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     Silent:
         MOONCAKE_MASTER=10.0.0.5:50051 explain --num-nodes 1
     """
-    scheme = scheme_of(process.text("master_server_address") or "")
+    scheme = scheme_of(process.text("master_server_address") or "") if process.urls else None
     direct = scheme is None
     for name, endpoint in process.endpoints:
         service = _SERVICES.get(endpoint.port)
@@ -400,7 +400,7 @@ _SERVICES: dict[int | None, str] = {
 }
 
 
-@rule("MC053", Severity.WARNING)
+@rule("MC053", Severity.WARNING, about="odd_sizes")
 def tiny_chunk(process: Process) -> Iterator[Problem]:
     """chunk_bytes is smaller than 1 MiB.
 
@@ -440,7 +440,7 @@ def zone_of_a_url(process: Process) -> Iterator[Problem]:
             yield Problem((name,), message, f"write {shown(str(right))}.")
 
 
-@rule("MC059", Severity.ERROR, about="contributed")
+@rule("MC059", Severity.ERROR, about="odd_sizes")
 def segment_beyond_address_space(process: Process) -> Iterator[Problem]:
     """The segment that this process contributes is larger than any process can map.
 
