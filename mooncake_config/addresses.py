@@ -72,9 +72,7 @@ PLAIN_MASTER = _master_pattern(_NAME)
 PLAIN_HOSTNAME = whole(rf"{_NAME}(?::{PORT})?")
 PLAIN_METADATA = _metadata_pattern(_NAME)
 
-_PARTS = re.compile(
-    r"(?:\[(?P<inner>[^\]]*)\]|(?P<ipv6>[^%:]*:[^%:]*:[^%]*(?:%[^:]*)?)|(?P<name>[^:]*))(?::(?P<port>[0-9]+))?"
-)
+_PARTS = r"(?:\[(?P<inner>[^\]]*)\]|(?P<ipv6>[^%:]*:[^%:]*:[^%]*(?:%[^:]*)?)|(?P<name>[^:]*))(?::(?P<port>[0-9]+))?"
 
 
 class Reach(Enum):
@@ -119,7 +117,7 @@ def split_endpoint(text: str) -> Endpoint:
     host, colon, port = text.partition(":")
     if "[" not in host and (port.isdigit() or not colon):
         return Endpoint(host, int(port) if port else None)
-    match = _PARTS.fullmatch(text)
+    match = re.fullmatch(_PARTS, text)
     if match is None:
         return Endpoint(text, None)
     host = match["inner"] or match["ipv6"] or match["name"] or ""
@@ -175,12 +173,12 @@ def _inet_aton(text: str) -> IPv4Address | None:
     return IPv4Address(sum(n << 8 * (3 - i) for i, n in enumerate(heads)) + last)
 
 
-_C_NUMBER = re.compile(r"(?P<hex>0[xX][0-9A-Fa-f]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*)")
+_C_NUMBER = r"(?P<hex>0[xX][0-9A-Fa-f]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*)"
 
 
 def _c_integer(text: str) -> int:
     """A number as C's ``strtoul`` reads it. Raises ``ValueError`` for another text, and for one of endless length."""
-    match = _C_NUMBER.fullmatch(text)
+    match = re.fullmatch(_C_NUMBER, text)
     if match is None:
         raise ValueError(text)
     return int(text, 16 if match["hex"] else 8 if match["octal"] else 10)

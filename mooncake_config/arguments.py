@@ -22,20 +22,20 @@ BACKEND_FLAG = "--object-store-backend"
 REPLICA_FLAG = "--mooncake-replica-num"
 RUNTIME_ENV_FLAG = "--runtime-env-json"
 _JOB_FLAGS = (BACKEND_FLAG, INIT_KWARGS_FLAG, REPLICA_FLAG)
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_ASSIGNMENT = r"[A-Za-z_][A-Za-z0-9_]*="
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash")
 _SCRIPTS_DEEP = 3
 """How many scripts inside scripts are read."""
-_SCRIPT_FILE = re.compile(r"[^-=\s][^=\s]*\.(?:sh|bash|zsh|ksh|slurm|sbatch)")
-_COMMENT = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
+_SCRIPT_FILE = r"[^-=\s][^=\s]*\.(?:sh|bash|zsh|ksh|slurm|sbatch)"
+_COMMENT = r"""(?s)('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?<![^\s;&|()])#[^\n]*"""
 """A comment of a shell, where none of the quotations of the first group is in the way."""
 _LITERAL_DOLLAR = "\0"
 """Stands for a dollar that the shell leaves alone, while a script is read: no argument of a program holds a NUL."""
-_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_REFERENCE = r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"
 _MOST_REFERENCES = 20
 _LONGEST_VALUE = 10_000
 """What bounds the text that a script can make of itself."""
-_TRAINER = re.compile(r"python[0-9.]*|torchrun|accelerate|deepspeed|.*\.py")
+_TRAINER = r"python[0-9.]*|torchrun|accelerate|deepspeed|.*\.py"
 """What begins the words that a program is given."""
 _SSH_OPTIONS_WITH_VALUE = frozenset(f"-{letter}" for letter in "bcDEeFIiJLlmOopQRSWw")
 _BETWEEN_COMMANDS = ";&|()\n"
@@ -49,7 +49,7 @@ _CARRIERS = {
     **dict.fromkeys(("mpirun", "mpiexec"), ("-x",)),
 }
 """Launchers that set variables by an option, and its spellings."""
-_DASHED = re.compile("[-\u2010-\u2015\u2212]")
+_DASHED = "[-\u2010-\u2015\u2212]"
 """The hyphen, and the dashes that word processors and chats make of it."""
 _SHORTEST_ABBREVIATION = len("--mooncake-") + 1
 _RUNTIME_ENV_EXAMPLE = '{"env_vars": {"MOONCAKE_MASTER": "host:port"}}'
@@ -252,7 +252,7 @@ def _remote_command(words: Sequence[str], at: int) -> int | None:
 
 
 def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
-    bare = _COMMENT.sub(_kept, text).replace("\\\n", " ")
+    bare = re.sub(_COMMENT, _kept, text).replace("\\\n", " ")
     lexer = shlex.shlex(bare, posix=True, punctuation_chars=_BETWEEN_COMMANDS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
@@ -275,7 +275,7 @@ def _expanded(words: Sequence[str]) -> Iterator[str]:
     """The words of a script with the variables that it sets itself, to plain text, in their place."""
     known: dict[str, str] = {}
     for word, following in zip(words, (*words[1:], ""), strict=True):
-        text = _REFERENCE.sub(lambda name: known.get(name[1] or name[2], name[0]), word, count=_MOST_REFERENCES)
+        text = re.sub(_REFERENCE, lambda name: known.get(name[1] or name[2], name[0]), word, count=_MOST_REFERENCES)
         yield text
         name, equals, value = text.partition("=")
         if equals and name.isidentifier():
@@ -299,10 +299,10 @@ def _script_files(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             runner = state = ""
         elif runner == "program":
             continue
-        elif (state == "shell" and not following) or runner in _SOURCING or _SCRIPT_FILE.fullmatch(word):
+        elif (state == "shell" and not following) or runner in _SOURCING or re.fullmatch(_SCRIPT_FILE, word):
             yield word, runner
             runner, state = "program", ""
-        elif _TRAINER.fullmatch(word.rpartition("/")[2]):
+        elif re.fullmatch(_TRAINER, word.rpartition("/")[2]):
             runner, state = "program", ""
         elif word in _SOURCING and (not before or _separates(before)):
             runner = word
@@ -380,7 +380,7 @@ def _odd_flags(words: Sequence[str]) -> Iterator[Fault]:
 def meant_flag(name: str) -> str | None:
     """The flag that a word which is none was probably meant as; None for a flag and for any other word."""
     known = {flag.strip("-"): flag for flag in (*_JOB_FLAGS, RUNTIME_ENV_FLAG)}
-    if name in known.values() or not _DASHED.match(name):
+    if name in known.values() or not re.match(_DASHED, name):
         return None
     full = _full_flag(name)
     if full != name:
@@ -454,7 +454,7 @@ def _leading(words: Sequence[str]) -> _Leading:
         if awaited:
             found.take_away(word if (prefix, awaited) in (("env", "-u"), ("env", "--unset")) else "")
             awaited = ""
-        elif at_start and _ASSIGNMENT.match(word):
+        elif at_start and re.match(_ASSIGNMENT, word):
             found.assign(word)
         elif prefix and word.startswith("-") and word != "--":
             awaited = found.take_option(prefix, word)
@@ -478,9 +478,9 @@ def _carried_assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:
     parts = text.split(",")
-    several = all(_ASSIGNMENT.match(part) or part in ("ALL", "NONE", "NIL") for part in parts)
+    several = all(re.match(_ASSIGNMENT, part) or part in ("ALL", "NONE", "NIL") for part in parts)
     for part in parts if several else [text]:
-        if _ASSIGNMENT.match(part):
+        if re.match(_ASSIGNMENT, part):
             name, _, value = part.partition("=")
             yield name, value
 

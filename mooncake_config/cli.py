@@ -93,12 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     own, pasted = _split(words)
-    parser = make_parser()
+    early = own[0] if own else ""
+    parser = make_parser(early)
     if not words:
         with contextlib.suppress(OSError):
             parser.print_help(sys.stderr)
         parser.refuse("a command is missing")
-    early = own[0] if own else ""
     if early.startswith("--") and early.partition("=")[0] not in parser.flags:
         name = shown(early.partition("=")[0])
         parser.refuse(f"{name} stands before the command; options come behind it: mooncake-config COMMAND {name}")

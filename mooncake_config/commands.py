@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os.path
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,12 @@ SCHEMAS = "schemas"
 """Where the schemas are unless it is said."""
 
 
-def make_parser() -> Parser:
-    """The parser of the whole command line; ``command`` of what it parses is the command's name, ``parser`` its own."""
+def make_parser(word: str = "") -> Parser:
+    """The parser of the whole command line; ``command`` of what it parses is the command's name, ``parser`` its own.
+
+    Args:
+        word: the first word of the line; where it is a command, only that one is made, since a start waits for each.
+    """
     parser = Parser(
         prog="mooncake-config",
         usage="%(prog)s COMMAND [OPTIONS]",
@@ -37,8 +41,9 @@ def make_parser() -> Parser:
         ),
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    for add in (_add_explain, _add_check, _add_plan, _add_schema, _add_rule, _add_demo, _add_completion):
-        add(commands)
+    for name, add in _ADDING.items():
+        if word == name or word not in _ADDING:
+            add(commands, name)
     general = parser.add_general_options()
     general.add_argument("-V", "--version", action=ShowVersion, help="show the version")
     return parser
@@ -61,10 +66,10 @@ def _examples(*examples: Example) -> str:
     return "examples:" + "".join(f"\n  {says}\n    $ {command}" for says, command in examples)
 
 
-def _add_explain(commands: Commands) -> None:
+def _add_explain(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "explain",
+        name,
         "print the effective settings of one process, where each came from, and every finding",
         "[OPTIONS] [-- LAUNCH LINE]",
         (
@@ -97,10 +102,10 @@ def _add_explain(commands: Commands) -> None:
     parser.add_general_options()
 
 
-def _add_check(commands: Commands) -> None:
+def _add_check(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "check",
+        name,
         "explain, then look at this machine and at the endpoints, each with a time limit",
         "[OPTIONS] [-- LAUNCH LINE]",
         ("On each node, before the job starts:", "mooncake-config check --num-nodes 2 --processes-per-node 8"),
@@ -118,10 +123,10 @@ def _add_check(commands: Commands) -> None:
     parser.add_general_options()
 
 
-def _add_plan(commands: Commands) -> None:
+def _add_plan(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "plan",
+        name,
         "add up the memory of each node, and how many rollouts fit into the Store",
         "[OPTIONS] [-- LAUNCH LINE]",
         (
@@ -143,10 +148,10 @@ def _add_host_root(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_schema(commands: Commands) -> None:
+def _add_schema(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "schema",
+        name,
         "print the JSON Schema of the init kwargs",
         "[OPTIONS]",
         ("For an editor that completes and checks the file:", "mooncake-config schema > store.schema.json"),
@@ -161,10 +166,10 @@ def _add_schema(commands: Commands) -> None:
     parser.add_general_options()
 
 
-def _add_rule(commands: Commands) -> None:
+def _add_rule(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "rule",
+        name,
         "print the page of a rule, or the list of all rules",
         "[RULE] [OPTIONS]",
         ("What a code means, and what to do:", "mooncake-config rule MC101"),
@@ -177,10 +182,10 @@ def _add_rule(commands: Commands) -> None:
     parser.add_general_options()
 
 
-def _add_demo(commands: Commands) -> None:
+def _add_demo(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "demo",
+        name,
         "start a real master on loopback, resolve, explain, round-trip a rollout, shut down",
         "",
         ("Everything once, on this machine alone:", "mooncake-config demo"),
@@ -192,10 +197,10 @@ def _install(shell: str, path: str) -> str:
     return f"mooncake-config completion {shell} |\n        install -D -m 644 /dev/stdin \\\n        {path}"
 
 
-def _add_completion(commands: Commands) -> None:
+def _add_completion(commands: Commands, name: str) -> None:
     parser = _add_command(
         commands,
-        "completion",
+        name,
         "print the script that completes commands, options, choices and rules in a shell",
         "{bash,zsh,fish}",
         ("In this bash:", 'eval "$(mooncake-config completion bash)"'),
@@ -208,6 +213,18 @@ def _add_completion(commands: Commands) -> None:
     )
     parser.add_argument_group("shell").add_argument("shell", nargs="?", choices=SHELLS, help="the shell that is used")
     parser.add_general_options()
+
+
+_ADDING: dict[str, Callable[[Commands, str], None]] = {
+    "explain": _add_explain,
+    "check": _add_check,
+    "plan": _add_plan,
+    "schema": _add_schema,
+    "rule": _add_rule,
+    "demo": _add_demo,
+    "completion": _add_completion,
+}
+"""The commands in the order of the help, and what adds each."""
 
 
 def _add_output(parser: Parser, formats: Sequence[str]) -> argparse._ArgumentGroup:

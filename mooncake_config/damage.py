@@ -16,10 +16,10 @@ from mooncake_config.findings import Malformed
 TEXT_LIMIT = 4096
 """Longest text of a value, in characters. Longer is an accident, whatever it holds."""
 
-_UNEXPANDED = re.compile(
+_UNEXPANDED = (
     r"\$\{[^}]*\}?|\$\([^)]*\)?|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|\{%[^{}]*%\}|`[^`]*`?|%[A-Za-z_][A-Za-z0-9_]*%"
 )
-_PLACEHOLDER = re.compile(r"<[^<>]*>|&lt;[^&]*&gt;")
+_PLACEHOLDER = r"<[^<>]*>|&lt;[^&]*&gt;"
 NOTHING = frozenset(("none", "null", "nil", "undefined", "???"))
 """Texts, in lower case, that programs write for a value that is not there; the last one is OmegaConf's."""
 
@@ -116,7 +116,7 @@ def _nothing(text: str, example: str) -> None:
 
 
 def _unexpanded(text: str, example: str) -> None:
-    found = _UNEXPANDED.search(text)
+    found = re.search(_UNEXPANDED, text)
     if found is None:
         return
     part = found.group()
@@ -137,7 +137,7 @@ def _unexpanded(text: str, example: str) -> None:
 
 
 def _placeholder(text: str, example: str) -> None:
-    found = _PLACEHOLDER.search(text)
+    found = re.search(_PLACEHOLDER, text)
     if found:
         raise Malformed(
             "placeholder",

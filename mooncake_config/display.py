@@ -20,13 +20,11 @@ MESSAGE_LIMIT = 80
 PASTED_LIMIT = 1000
 """Characters of a value that is shown to be pasted."""
 
-_NAMED_SECRET = re.compile(
-    r"""(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|auth|secret|private)[_-]?key)[\\"']*\s*[=:]\s*)
+_NAMED_SECRET = r"""(?isx)
+    (?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|auth|secret|private)[_-]?key)[\\"']*\s*[=:]\s*)
     (?:(?P<quote>\\"|["'])(?:(?!(?P=quote))(?:\\.|[^\\]))*   # quoted, the quotes perhaps escaped
     |[^\s"'&,;}]+)                                        # or bare, up to what ends a value in a URL or in JSON
-    """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
+"""
 
 
 _AT = r"(?:[@＠﹫]|%(?:25)*40|&[#](?:64|[xX]40);|&commat;|\\+(?:u0040|x40))"
@@ -41,8 +39,11 @@ _CUT_PASSWORD = rf"""(?x)({_COLON}{_SLASHES})(?!\[?[0-9A-Fa-f]{{0,4}}(?::[0-9A-F
 _OPTION_SECRET = r"""(?ix)(?P<name>(?<![\w-])(?:-u|--(?:proxy-)?user)(?:=|\s*)["']?[^\s:"']*:
     |(?<![\w-])--?(?:pass(?:word|wd|phrase)?|[\w-]*token|secret)\s+
     |\b(?:bearer|basic)\s+)[^\s"')`]+"""
-_HARMLESS = re.compile(r"(?:(?:http|etcd)://)?[A-Za-z0-9._-]*(?::[0-9]{1,5})?(?:/metadata)?")
-"""What has no room for a secret: names, and endpoints with a port. Most values are such, at every start."""
+_HARMLESS = (
+    r"(?:(?:http|etcd)://)?[A-Za-z0-9._-]*(?::[0-9]{1,5})?(?:/metadata)?"
+    r"|(?!(?i:.*\b(?:bearer|basic)\b))[A-Za-z0-9.]+(?: [A-Za-z0-9.]+)*"
+)
+"""What has no room for a secret: names, endpoints with a port, plain words. Most values are such, at every start."""
 _USUAL_URL = r"(?P<head>(?:https?|redis)://[A-Za-z0-9._-]*:)[A-Za-z0-9.*_~-]*(?P<tail>@[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/metadata)?)"
 """A URL with a password in which no sign has two meanings, so that one match tells."""
 
@@ -56,13 +57,13 @@ def masked(text: str) -> str:
     follows the first colon of a URL and is no port is a password that was cut before its ``@``. The values of names
     such as ``password`` and ``api_key``, and what ``curl -u`` and its like are given, are hidden too.
     """
-    if _HARMLESS.fullmatch(text):
+    if re.fullmatch(_HARMLESS, text):
         return text
     usual = re.fullmatch(_USUAL_URL, text) if "@" in text else None
     if usual:
         return f"{usual['head']}***{usual['tail']}"
     hidden = _userinfo_masked(text)
-    return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
+    return re.sub(_NAMED_SECRET, _without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
 
 
 def masked_prose(text: str) -> str:
@@ -71,7 +72,7 @@ def masked_prose(text: str) -> str:
     Only for the log of a client whose addresses were read here: these hold no blanks, so no password does.
     """
     hidden = " ".join(map(_userinfo_masked, text.split(" ")))
-    return _NAMED_SECRET.sub(_without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
+    return re.sub(_NAMED_SECRET, _without_value, re.sub(_OPTION_SECRET, r"\g<name>***", hidden))
 
 
 def _without_value(named: re.Match[str]) -> str:

@@ -11,11 +11,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
+from typing import NamedTuple
 
 from mooncake_config.damage import kind_of
 from mooncake_config.display import RAW_LIMIT, plain_text, shown
@@ -51,11 +51,10 @@ _STANDARD_INPUT = Origin(Source.CLI, "standard input")
 _KNOWN = frozenset(spec.name for spec in FIELDS)
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What was read: claims, faults, and the spot that they came from."""
 
-    claims: Mapping[str, Claim] = field(default_factory=dict)
+    claims: Mapping[str, Claim] = {}
     faults: tuple[Fault, ...] = ()
 
 
@@ -330,7 +329,7 @@ def _doubled_keys(keys: Iterable[str], origin: Origin) -> Iterator[Fault]:
 
 _FIELD_NAMES = ", ".join(spec.name for spec in FIELDS)
 
-_BRAND = re.compile("mooncake_?", re.IGNORECASE)
+_BRAND = "(?i)mooncake_?"
 """What variables and other tools' settings begin with; a likeness of it alone is none."""
 
 _SPELLINGS = {
@@ -371,13 +370,13 @@ def _unknown_key(key: str, value: object, origin: Origin) -> Fault:
     near = (
         key
         if key in _SPELLINGS
-        else nearest(_BRAND.sub("", key), (name for name in _SPELLINGS if not _BRAND.match(name)))
+        else nearest(re.sub(_BRAND, "", key), (name for name in _SPELLINGS if not re.match(_BRAND, name)))
     )
     if near is None:
         message = f"{shown(key) or 'an empty text'} is not a field of the init kwargs."
         return Fault("unknown-key", (), origin, message, f"take it out; the fields are {_FIELD_NAMES}.")
     name = _SPELLINGS[near]
-    whose = "the variable's name" if _BRAND.match(near) else "Mooncake's own spelling"
+    whose = "the variable's name" if re.match(_BRAND, near) else "Mooncake's own spelling"
     told = f" That is {whose}." if key == near else ""
     message = f"{shown(key)} is not a field of the init kwargs.{told}"
     return Fault("unknown-key", (name,), origin, message, f"write {name} instead.")

@@ -32,11 +32,9 @@ _TYPOGRAPHIC = str.maketrans(
     }
 )
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
-_CONSTANT = re.compile(rf"{_STRING}|(?P<constant>-?Infinity|NaN)", re.DOTALL)
-_BRACKET = re.compile(rf"{_STRING}|(?P<opens>[\[{{])|(?P<closes>[\]}}])", re.DOTALL)
-_UNEXPANDED = re.compile(
-    r"\$\{\w+\}?|\$[A-Za-z_]\w*|\$\([^)]*\)?|\{\{.*?\}\}|`[^`]+`|%[A-Za-z_]\w*%|<[A-Za-z][\w .-]*>"
-)
+_CONSTANT = rf"(?s){_STRING}|(?P<constant>-?Infinity|NaN)"
+_BRACKET = rf"(?s){_STRING}|(?P<opens>[\[{{])|(?P<closes>[\]}}])"
+_UNEXPANDED = r"\$\{\w+\}?|\$[A-Za-z_]\w*|\$\([^)]*\)?|\{\{.*?\}\}|`[^`]+`|%[A-Za-z_]\w*%|<[A-Za-z][\w .-]*>"
 _PYTHON = r"(?P<constant>None|True|False)\b|(?:[uUrRbB]{1,2})?'|(?:dict|OrderedDict)\(|\("
 _FILE_NAME = r"(?:file:)?[\w.~/ -]*(?:/[\w.-]+|\.(?:json[c5l]?|ya?ml|toml|txt|conf|cfg))"
 _ENTRY = r"[\"']?[A-Za-z_][\w.-]*[\"']?\s*[:=]"
@@ -111,7 +109,7 @@ def tell_text(text: str) -> Diagnosis | None:
     if not bare:
         happened = "it is empty, and a pair of quotes around nothing is part of the value: quoted once too often"
         return happened, f"give an object, such as '{EXAMPLE}', or leave the option out"
-    found = _UNEXPANDED.fullmatch(bare)
+    found = re.fullmatch(_UNEXPANDED, bare)
     if found is None:
         return None
     what = "was never rendered: no template engine saw it" if bare.startswith("{{") else "was never expanded"
@@ -120,7 +118,7 @@ def tell_text(text: str) -> Diagnosis | None:
 
 def diagnose_constant(text: str) -> tuple[str, str]:
     """The message and the fix for a text with NaN or Infinity, which Python's parser takes and JSON has not."""
-    found = next(match for match in _CONSTANT.finditer(text) if match["constant"])
+    found = next(match for match in re.finditer(_CONSTANT, text) if match["constant"])
     error = JSONDecodeError("", text, found.start())
     message = f"not JSON at column {_column(error)} ({arrived(text)}): {found['constant']} is not a JSON number."
     return message, 'write a number, or a size such as "8gb"; JSON has no NaN and no Infinity.'
@@ -131,7 +129,7 @@ def is_deeper_than(text: str, levels: int) -> bool:
     if text.count("[") + text.count("{") <= levels:
         return False
     depth = 0
-    for match in _BRACKET.finditer(text):
+    for match in re.finditer(_BRACKET, text):
         depth += bool(match["opens"]) - bool(match["closes"])
         if depth > levels:
             return True
@@ -242,7 +240,7 @@ def _quoted_nothing(text: str, error: JSONDecodeError) -> Diagnosis | None:
 def _unexpanded(text: str, error: JSONDecodeError) -> Diagnosis | None:
     # A template's brackets are an object's to the parser, which stops between them.
     template = (one for one in re.finditer(_TEMPLATE, error.doc) if one.start() <= error.pos < one.end())
-    found = _UNEXPANDED.match(text) or _UNEXPANDED.match(_rest(error)) or next(template, None)
+    found = re.match(_UNEXPANDED, text) or re.match(_UNEXPANDED, _rest(error)) or next(template, None)
     if found is None:
         return None
     part = _arrived_part(found.group(), text)

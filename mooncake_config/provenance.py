@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -52,11 +52,10 @@ class Claim(NamedTuple):
         return f"Claim(raw={shown(self.raw)!r}, origin={self.origin!r})"
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(NamedTuple):
     """Every claim on every field, strongest first, and the empty ones that count as none."""
 
-    claims: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    claims: Mapping[str, tuple[Claim, ...]] = {}
     empty: tuple[tuple[str, Claim], ...] = ()
 
     def winner(self, name: str) -> Claim | None:

@@ -204,7 +204,7 @@ def resolve_process(
     shape, rank_faults = complete_topology(topology, environment.variables, attached_node_count)
     related = Environment(related_variables(environment.variables), environment.spots)
     sources = _ordered_sources(World(StoreSettings, reading.claims, related, node))
-    ledger = stack(source.claims for source in sources)
+    ledger = stack([source.claims for source in sources])
     settings, values, malformed = _validate(sources, ledger)
     process = Process(
         backend=backend,

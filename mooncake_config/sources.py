@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import AliasChoices, BeforeValidator
 from pydantic.fields import FieldInfo
@@ -118,15 +118,14 @@ def _specs(settings_cls: type[BaseSettings]) -> Iterator[FieldSpec]:
             yield FieldSpec(name, wiring, form, cast(Callable[[Any], Any], parser), info)
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(NamedTuple):
     """Environment variables, and where each is edited when that is not the variable itself.
 
     ``spots`` holds the names that a launch line sets: ``{"MOONCAKE_MASTER": "--runtime-env-json MOONCAKE_MASTER"}``.
     """
 
     variables: Mapping[str, str]
-    spots: Mapping[str, str] = field(default_factory=dict)
+    spots: Mapping[str, str] = {}
 
     def origin(self, name: str) -> Origin:
         """Where a person edits this variable. A name that no shell would take is given as it can be shown."""

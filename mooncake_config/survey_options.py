@@ -10,8 +10,8 @@ from mooncake_config.addresses import ENDPOINT
 from mooncake_config.arguments import WrongUse
 from mooncake_config.display import shown
 
-_ADDRESS = re.compile(f"auto|{ENDPOINT}")
-_DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ADDRESS = f"auto|{ENDPOINT}"
+_DISTRIBUTION = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _OTHER_DOORS = {
     **dict.fromkeys(("http", "https"), "this is Ray's dashboard, where jobs are submitted"),
     "ray": "this is the server of Ray Client",
@@ -38,7 +38,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _address(text: str) -> str:
-    if not _ADDRESS.fullmatch(text):
+    if not re.fullmatch(_ADDRESS, text):
         refusal = f"{shown(text)!r} is not auto or HOST:PORT, such as 10.0.0.5:6379"
         door = _OTHER_DOORS.get(text.partition("://")[0].lower()) if "://" in text else None
         meant = f"; {door}, and the head itself is meant: port 6379 unless `ray start --port` says another"
@@ -47,7 +47,7 @@ def _address(text: str) -> str:
 
 
 def _distribution(text: str) -> str:
-    if not _DISTRIBUTION.fullmatch(text):
+    if not re.fullmatch(_DISTRIBUTION, text):
         raise argparse.ArgumentTypeError(f"{shown(text)!r} is no name of a distribution")
     return text
 

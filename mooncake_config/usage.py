@@ -27,9 +27,7 @@ _WIDEST_HELP = 100
 _REFUSAL_LIMIT = 400
 """Characters of what is wrong on the command line."""
 
-_ARGPARSE_HEAD = re.compile(
-    r"(?:argument [^:]+: )?(?:invalid choice: |invalid \w+ value: |ignored explicit argument )?", re.ASCII
-)
+_ARGPARSE_HEAD = r"(?a)(?:argument [^:]+: )?(?:invalid choice: |invalid \w+ value: |ignored explicit argument )?"
 """The words of argparse before a value that somebody wrote."""
 
 _STYLES = {
@@ -155,7 +153,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2; argparse puts the value that it refuses into the message as it is."""
-        head = _ARGPARSE_HEAD.match(message)
+        head = re.match(_ARGPARSE_HEAD, message)
         words = head.group() if head else ""
         self.refuse(words + shown(message[len(words) :], _REFUSAL_LIMIT))
 

@@ -53,13 +53,13 @@ def print_rule_page(console: Console, rule: Rule[object]) -> None:
         head.append(", cannot be ignored")
     console.print(head)
     console.print()
-    lines = _EXAMPLE.sub(r"\1mooncake-config ", _reflowed(rule.page)).splitlines()
+    lines = re.sub(_EXAMPLE, r"\1mooncake-config ", _reflowed(rule.page)).splitlines()
     text = Text("\n".join(_continued(line, console.width) for line in lines))
     text.highlight_regex(_LABELS, "bold")
     console.print(text)
 
 
-_EXAMPLE = re.compile(r"^(    .*?)(?=\b(?:explain|check|plan) -)", re.MULTILINE)
+_EXAMPLE = r"(?m)^(    .*?)(?=\b(?:explain|check|plan) -)"
 """An example of a rule's page, up to its command."""
 
 _LABELS = r"(?m)^(?:Why|Fix|Fires|Silent|Example):"
