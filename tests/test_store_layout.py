@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from rollouts import identical, odd_texts, rollout
 
 from mooncake_config.store import ValueSpec
@@ -128,11 +128,32 @@ def test_no_copy() -> None:
 def test_lists_stay_lists() -> None:
     """Rows that were lists are handed over as what Mooncake takes for lists: anything but NumPy arrays."""
     made = plan({"tokens": [[1, 2], [3]]}, {})
-    assert all(isinstance(row, array) for row in made.stages["rows"]["tokens"].values)
+    assert [type(row) for row in made.stages["rows"]["tokens"].values] == [memoryview, memoryview]
     made = plan({"tokens": [[1, 2], [3]]}, {"tokens": ValueSpec("typed_ragged", "int32")})
     assert [type(row) for row in made.stages["rows"]["tokens"].values] == [memoryview, memoryview]
     made = plan({"tokens": [[1, 2], np.array([3])]}, {"tokens": ValueSpec("typed_ragged", "int32")})
     assert made.marks == {"tokens": PACKED}
+
+
+numbers = st.one_of(st.integers(-(2**40), 2**64), st.floats(), st.floats(width=32), st.booleans())
+number_rows = st.lists(
+    st.one_of(st.none(), *(st.lists(kind) for kind in (st.integers(), st.floats(), st.floats(width=32), numbers))),
+    min_size=1,
+)
+
+
+@given(number_rows, st.sampled_from(["tokens", "rollout_log_probs", "f"]))
+def test_lists_of_numbers(rows: list[Any], name: str) -> None:
+    """Lists of numbers travel as memory where that gives every number back in value and type, NaN too."""
+    column = plan({name: rows}, {}).stages["rows"][name]
+    assert identical([None if row is None else list(row) for row in column.values], rows)
+
+
+@pytest.mark.parametrize("odd", [True, np.int64(1), np.float64(0.5), 0.5, None, 2**63])
+def test_one_odd_number(odd: Any) -> None:
+    """One number of another type, or beyond 64 bits, keeps the lists of a rollout's field from travelling as memory."""
+    made = plan({"tokens": [[1, 2], [3, odd]]}, {})
+    assert made.marks == {"tokens": PACKED} or made.stages["rows"]["tokens"].schema == ("msgpack_ragged", {})
 
 
 def test_packed() -> None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -314,41 +313,54 @@ def _dtype_of(arrays: Iterable[Any]) -> np.dtype[Any]:
 
 def _list_rows(name: str, value: list[Any]) -> Column | None:
     """Lists of Python numbers, converted once, into the narrowest of the dtypes at hand that gives them back."""
-    rows = [item for item in value if item is not None]
-    kinds = set(map(type, chain.from_iterable(rows)))
-    if len(kinds) > 1:
-        return None
+    kind = _only_type(chain.from_iterable(filter(None, value)))
     preferred = ROLLOUT_VALUE_SPEC.get(name)
-    for code in _TYPE_CODES.get(kinds.pop() if kinds else int, ()):
-        dtype = np.dtype(code)
+    for dtype in _LIST_DTYPES.get(kind, ()):
         if dtype.itemsize < 8 and (preferred is None or preferred.dtype != dtype.name):
             continue
         try:
-            return _ragged([None if item is None else _number_array(code, item) for item in value], dtype)
+            return _ragged([None if item is None else _number_row(item, dtype) for item in value], dtype)
         except (OverflowError, ValueError):
             continue
     return None
 
 
-_TYPE_CODES: dict[type, str] = {int: "iq", float: "fd"}
-"""Python's numbers and the type codes, narrow ones first, that may hold them (those of ``array``, and NumPy's)."""
+_LIST_DTYPES: dict[type | None, list[np.dtype[Any]]] = {
+    int: [np.dtype(np.int32), np.dtype(np.int64)],
+    float: [np.dtype(np.float32), np.dtype(np.float64)],
+}
+"""Python's numbers and the dtypes, narrow ones first, that may hold them."""
 
 
-def _number_array(code: str, numbers: list[Any]) -> Any:
-    """An array that Mooncake takes for a list, and gives back as one: everything but a NumPy array.
+def _only_type(items: Iterable[object]) -> type | None:
+    """The exact type of all items, int where there are none; None where they are of several.
+
+    ``groupby`` looks at a number in 14 ns where a set of the types takes 23, and stops at the second type.
+    """
+    groups = groupby(items, type)
+    kind, _ = next(groups, (int, None))
+    return kind if next(groups, None) is None else None
+
+
+def _number_row(numbers: list[Any], dtype: np.dtype[Any]) -> memoryview:
+    """The memory of a row, which Mooncake takes for a list, and gives back as one: everything but a NumPy array.
 
     Raises:
-        OverflowError: an integer is out of range.
-        ValueError: a float is not the same with 32 bits.
+        OverflowError: an integer is out of the range of 64 bits.
+        ValueError: a number is not the same in this dtype.
     """
-    if code != "f":
-        return array(code, numbers)
-    wide = np.array(numbers, np.float64)
+    wide = np.fromiter(numbers, _WIDEST[dtype.kind], len(numbers))
+    if dtype == wide.dtype:
+        return wide.data
     with np.errstate(over="ignore"):
-        narrow = wide.astype(np.float32)
-    if not np.array_equal(narrow, wide, equal_nan=True):
-        raise ValueError(code)
+        narrow = wide.astype(dtype)
+    # Compared bit by bit, NaN is NaN.
+    if not np.array_equal(narrow.astype(wide.dtype).view(np.int64), wide.view(np.int64)):
+        raise ValueError(dtype.name)
     return narrow.data
+
+
+_WIDEST = {"i": np.int64, "f": np.float64}
 
 
 def _rows_column(rows: Rows) -> Column | None:
