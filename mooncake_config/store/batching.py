@@ -111,10 +111,12 @@ class GatheredWrites(Forwarded):
             return
         loan = self._acquire(size)
         try:
-            ctypes.memmove(loan.ptr, b"".join(pieces.values()), size)
-            keys, sizes = list(pieces), [len(value) for value in pieces.values()]
+            keys, sizes = list(pieces), list(map(len, pieces.values()))
+            addresses = _addresses(loan.ptr, sizes)
+            for address, value in zip(addresses, pieces.values(), strict=True):
+                ctypes.memmove(address, value, len(value))
             config = self._config_for(self._group, len(keys))
-            results = self._native.batch_put_from(keys, _addresses(loan.ptr, sizes), sizes, config=config)
+            results = self._native.batch_put_from(keys, addresses, sizes, config=config)
         finally:
             loan.release()
         for key, status in zip(keys, results, strict=True):

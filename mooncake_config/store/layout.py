@@ -319,7 +319,8 @@ def _list_rows(name: str, value: list[Any]) -> Column | None:
         if dtype.itemsize < 8 and (preferred is None or preferred.dtype != dtype.name):
             continue
         try:
-            return _ragged([None if item is None else _number_row(item, dtype) for item in value], dtype)
+            with np.errstate(over="ignore"):
+                return _ragged([None if item is None else _number_row(item, dtype) for item in value], dtype)
         except (OverflowError, ValueError):
             continue
     return None
@@ -352,10 +353,9 @@ def _number_row(numbers: list[Any], dtype: np.dtype[Any]) -> memoryview:
     wide = np.fromiter(numbers, _WIDEST[dtype.kind], len(numbers))
     if dtype == wide.dtype:
         return wide.data
-    with np.errstate(over="ignore"):
-        narrow = wide.astype(dtype)
-    # Compared bit by bit, NaN is NaN.
-    if not np.array_equal(narrow.astype(wide.dtype).view(np.int64), wide.view(np.int64)):
+    narrow = wide.astype(dtype)
+    # As bytes, since NaN is not equal to itself.
+    if narrow.astype(wide.dtype).tobytes() != wide.tobytes():
         raise ValueError(dtype.name)
     return narrow.data
 
