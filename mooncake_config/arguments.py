@@ -8,37 +8,31 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooncake_config.damage import kind_of
 from mooncake_config.display import shown
 from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
-from mooncake_config.init_kwargs import JsonObject, decode_json
+from mooncake_config.init_kwargs import InitKwargs, JsonObject, decode_json
 from mooncake_config.json_damage import EXAMPLE
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
+from mooncake_config.run_time import RunTime
+from mooncake_config.script import BETWEEN_COMMANDS, read_script
+from mooncake_config.sources import RUNTIME_ENV_FLAG
 
 BACKEND_FLAG = "--object-store-backend"
 REPLICA_FLAG = "--mooncake-replica-num"
-RUNTIME_ENV_FLAG = "--runtime-env-json"
 _JOB_FLAGS = (BACKEND_FLAG, INIT_KWARGS_FLAG, REPLICA_FLAG)
 _ASSIGNMENT = r"[A-Za-z_][A-Za-z0-9_]*="
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash")
 _SCRIPTS_DEEP = 3
 """How many scripts inside scripts are read."""
 _SCRIPT_FILE = r"[^-=\s][^=\s]*\.(?:sh|bash|zsh|ksh|slurm|sbatch)"
-_COMMENT = r"""(?s)('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?<![^\s;&|()])#[^\n]*"""
-"""A comment of a shell, where none of the quotations of the first group is in the way."""
-_LITERAL_DOLLAR = "\0"
-"""Stands for a dollar that the shell leaves alone, while a script is read: no argument of a program holds a NUL."""
-_REFERENCE = r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"
-_MOST_REFERENCES = 20
-_LONGEST_VALUE = 10_000
-"""What bounds the text that a script can make of itself."""
 _TRAINER = r"python[0-9.]*|torchrun|accelerate|deepspeed|.*\.py"
 """What begins the words that a program is given."""
 _SSH_OPTIONS_WITH_VALUE = frozenset(f"-{letter}" for letter in "bcDEeFIiJLlmOopQRSWw")
-_BETWEEN_COMMANDS = ";&|()\n"
 _BEFORE_PROGRAM = ("--", "env", "export", "exec", "nohup", "sudo", "time")
 _OPTIONS_WITH_VALUE = ("-u", "-g", "-C", "--unset", "--user", "--group", "--chdir")
 """Options of env and sudo whose value is the next word."""
@@ -49,6 +43,8 @@ _CARRIERS = {
     **dict.fromkeys(("mpirun", "mpiexec"), ("-x",)),
 }
 """Launchers that set variables by an option, and its spellings."""
+_CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")
+"""Programs whose command starts with variables of its own."""
 _DASHED = "[-\u2010-\u2015\u2212]"
 """The hyphen, and the dashes that word processors and chats make of it."""
 _SHORTEST_ABBREVIATION = len("--mooncake-") + 1
@@ -144,6 +140,9 @@ class PastedCommand:
             all the same; None where there is no such sudo. An ``ssh`` is as such a sudo.
         through_ssh: whether an ``ssh`` is what drops them.
         scripts: files that it runs in a shell; they are not opened.
+        init_kwargs: the init kwargs among the flags, less what only a run of its script tells; None where it has none.
+        unknown: the variables that it sets to what only a run of its script tells, as they stand there.
+        unknown_flags: the flags whose value, a backend or a number, only a run of its script tells.
     """
 
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -157,35 +156,45 @@ class PastedCommand:
     through_sudo: frozenset[str] | None = None
     through_ssh: bool = False
     scripts: tuple[str, ...] = ()
+    init_kwargs: InitKwargs = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown_flags: frozenset[str] = frozenset()
 
 
-def read_pasted_command(words: Sequence[str]) -> PastedCommand:
+def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> PastedCommand:
     """Reads our flags and variables out of a training command; the rest is left alone.
 
     Both spellings of a flag, ``--flag value`` and ``--flag=value``, count, the last one wins; so does an abbreviation
     that argparse would take. The script of a ``bash -c`` and the command of an ``ssh`` are read as the shell splits
-    them; a file is not opened, and a fault says so. Variables come from ``NAME=value`` words before a program, from
-    the options of launchers that set some, and from ``env_vars`` of ``--runtime-env-json``, which win over the others.
+    and expands them; a file is not opened, and a fault says so. Variables come from ``NAME=value`` words before a
+    program, from the options of launchers that set some, and from ``env_vars`` of ``--runtime-env-json``, which win
+    over the others.
+
+    Args:
+        environ: the variables that a script would start with here.
 
     Raises:
         WrongUse: a flag of ours without its value.
     """
-    faults: list[Fault] = []
-    spelt = list(_spelt_out(words, faults, _SCRIPTS_DEEP))
+    reading = _Reading(environ, [], set())
+    spelt = list(_spelt_out(words, reading, _SCRIPTS_DEEP))
+    run_time = RunTime(reading.unknown)
     flags = dict(_flag_values(spelt, _JOB_FLAGS))
+    unknown_flags = run_time.parted({flag: text for flag, text in flags.items() if flag != INIT_KWARGS_FLAG})[1]
     leading = _leading(spelt)
-    outside = {**leading.variables, **dict(_carried_assignments(spelt))}
-    runtime_env = dict(_flag_values(spelt, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG)
-    env_vars, env_faults = _env_vars(runtime_env) if runtime_env is not None else ({}, ())
+    env_vars, env_faults = _env_vars(dict(_flag_values(spelt, (RUNTIME_ENV_FLAG,))).get(RUNTIME_ENV_FLAG, ""), run_time)
+    spots = {name: f"{RUNTIME_ENV_FLAG} {name}" for name in env_vars}
+    variables, unknown = run_time.parted({**leading.variables, **dict(_carried_assignments(spelt)), **env_vars})
     entrypoint = _entrypoint(spelt)
     scripts = dict(_script_files(spelt))
     runtime_env_files = () if entrypoint is None else _values_of(spelt, ("--runtime-env", "--runtime_env"))
     unopened = (*(_unopened_script(*item) for item in scripts.items()), *map(_unopened_environment, runtime_env_files))
+    not_known = (*run_time.faults_of_flags(unknown_flags), *run_time.faults_of_variables(unknown, spots))
     return PastedCommand(
-        flags,
-        {**outside, **env_vars},
-        {name: f"{RUNTIME_ENV_FLAG} {name}" for name in env_vars},
-        (*faults, *_odd_flags(spelt), *env_faults, *unopened),
+        {flag: text for flag, text in flags.items() if flag not in unknown_flags},
+        variables,
+        spots,
+        (*reading.faults, *_odd_flags(spelt), *env_faults, *unopened, *not_known),
         submits=entrypoint is not None and not runtime_env_files,  # a file may hold env_vars too
         for_driver=frozenset(_leading(entrypoint or ()).variables),
         cleared=leading.cleared,
@@ -193,29 +202,51 @@ def read_pasted_command(words: Sequence[str]) -> PastedCommand:
         through_sudo=None if leading.handed is None else frozenset(leading.handed),
         through_ssh=leading.remote,
         scripts=tuple(name for name, runner in scripts.items() if runner not in _SOURCING),
+        init_kwargs=run_time.init_kwargs(flags[INIT_KWARGS_FLAG]) if INIT_KWARGS_FLAG in flags else None,
+        unknown=unknown,
+        unknown_flags=frozenset(unknown_flags),
     )
 
 
-def _spelt_out(words: Sequence[str], faults: list[Fault], depth: int) -> Iterator[str]:
+class _Reading(NamedTuple):
+    """What scripts are read with, and what is gathered meanwhile.
+
+    Attributes:
+        environ: the variables that a script starts with.
+        unknown: the expressions in the words that only a run can tell.
+    """
+
+    environ: Mapping[str, str]
+    faults: list[Fault]
+    unknown: set[str]
+
+    def elsewhere(self) -> _Reading:
+        """The same for a script that starts with other variables, of which nothing is known here."""
+        return self._replace(environ={})
+
+
+def _spelt_out(words: Sequence[str], reading: _Reading, depth: int) -> Iterator[str]:
     """The words, those of a script that stands in one of them each on its own."""
     if len(words) == 1 and depth and re.search(r"\s", words[0].strip()):
-        yield from _script_words(words[0], faults, depth)
+        yield from _script_words(words[0], reading, depth)
         return
     state = ""
     for at, word in enumerate(words):
         if depth and (start := _remote_command(words, at)):
             end = next((end for end in range(start, len(words)) if _separates(words[end])), len(words))
             yield from (*words[at:start], ";")
-            yield from _script_words(" ".join(words[start:end]), faults, depth)  # as ssh itself joins them
-            yield from _spelt_out(words[end:], faults, depth)
+            yield from _script_words(" ".join(words[start:end]), reading.elsewhere(), depth)  # as ssh itself joins them
+            yield from _spelt_out(words[end:], reading, depth)
             return
         if state == "script" and depth:
             yield ";"  # a command begins here
-            yield from _script_words(word, faults, depth)
+            yield from _script_words(word, reading, depth)
             state = ""
         else:
             yield word
             state = _state_after(word, state)
+            if word.rpartition("/")[2] in _CONTAINERS:
+                reading = reading.elsewhere()
 
 
 def _state_after(word: str, state: str) -> str:
@@ -231,7 +262,7 @@ def _state_after(word: str, state: str) -> str:
 
 
 def _separates(word: str) -> bool:
-    return bool(word) and not word.strip(_BETWEEN_COMMANDS)
+    return bool(word) and not word.strip(BETWEEN_COMMANDS)
 
 
 def _is_ssh(words: Sequence[str], at: int) -> bool:
@@ -251,37 +282,18 @@ def _remote_command(words: Sequence[str], at: int) -> int | None:
     return command if command < len(words) and not any(map(_separates, words[place : command + 1])) else None
 
 
-def _script_words(text: str, faults: list[Fault], depth: int) -> Iterator[str]:
-    bare = re.sub(_COMMENT, _kept, text).replace("\\\n", " ")
-    lexer = shlex.shlex(bare, posix=True, punctuation_chars=_BETWEEN_COMMANDS)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+def _script_words(text: str, reading: _Reading, depth: int) -> Iterator[str]:
     try:
-        words = [word.replace(_LITERAL_DOLLAR, "$") for word in _expanded(list(lexer))]
+        script = read_script(text, reading.environ)
     except ValueError:
         message = f"a quotation in {shown(text)} is not closed, so no shell can run it and nothing of it is read here."
         fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
-        faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
+        reading.faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
         return
-    yield from words if len(words) == 1 else _spelt_out(words, faults, depth - 1)
-
-
-def _kept(part: re.Match[str]) -> str:
-    """What is left of a comment or a quotation: of the one nothing, of the other all, its dollars marked as no sign."""
-    text = part[1] or ""
-    return text.replace("$", _LITERAL_DOLLAR) if text.startswith("'") else _LITERAL_DOLLAR if text == "\\$" else text
-
-
-def _expanded(words: Sequence[str]) -> Iterator[str]:
-    """The words of a script with the variables that it sets itself, to plain text, in their place."""
-    known: dict[str, str] = {}
-    for word, following in zip(words, (*words[1:], ""), strict=True):
-        text = re.sub(_REFERENCE, lambda name: known.get(name[1] or name[2], name[0]), word, count=_MOST_REFERENCES)
-        yield text
-        name, equals, value = text.partition("=")
-        if equals and name.isidentifier():
-            known.pop(name, None)
-            if not following.startswith("(") and not re.search("[$`]", value) and len(value) <= _LONGEST_VALUE:
-                known[name] = value
+    reading.unknown.update(script.unknown)
+    words = script.words
+    inside = reading._replace(environ=script.variables)
+    yield from words if len(words) == 1 else _spelt_out(words, inside, depth - 1)
 
 
 _PASTED = Origin(Source.CLI, "pasted command")
@@ -313,7 +325,9 @@ def _script_files(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _unopened_script(name: str, runner: str) -> Fault:
     message = f"{shown(name)} is not opened: what it sets, and the flags in it, are not read here."
-    if runner in _SOURCING:
+    if "$" in name or "`" in name:
+        fix = "paste its lines in place of it: only a run of the script tells which file that is."
+    elif runner in _SOURCING:
         fix = f"run {runner} {shown(shlex.quote(name))} in this shell first, or paste its lines in place of it."
     else:
         fix = f'paste the script itself: -- bash -c "$(cat {shown(shlex.quote(name))})".'
@@ -461,7 +475,7 @@ def _leading(words: Sequence[str]) -> _Leading:
         else:
             program = word.rpartition("/")[2]
             prefix = program if program in _BEFORE_PROGRAM else ""
-            at_start = bool(prefix) or not word.strip(_BETWEEN_COMMANDS)
+            at_start = bool(prefix) or not word.strip(BETWEEN_COMMANDS)
             found.begin(prefix)
     return found
 
@@ -485,10 +499,12 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _env_vars(text: str) -> tuple[dict[str, str], tuple[Fault, ...]]:
+def _env_vars(text: str, run_time: RunTime) -> tuple[dict[str, str], tuple[Fault, ...]]:
     origin = Origin(Source.ENV, RUNTIME_ENV_FLAG)
     if not text.strip():
         return {}, ()
+    if run_time.decides_form(text):
+        return {}, (run_time.fault(RUNTIME_ENV_FLAG, text, (), origin),)
     try:
         value = decode_json(text)
     except Malformed as refusal:

@@ -42,7 +42,7 @@ from mooncake_config.report.pages import (
 )
 from mooncake_config.rules import examine, find_rule
 from mooncake_config.settings import FIELDS
-from mooncake_config.sources import FieldSpec
+from mooncake_config.sources import FieldSpec, real_environment
 from mooncake_config.survey_options import refuse_mixed_survey
 from mooncake_config.usage import Unpadded, nearest_or_part, print_painted, readable_width, with_nearest, write_plainly
 
@@ -107,7 +107,7 @@ def _run(words: list[str]) -> int:
         parser = options.parser
         if unknown:
             raise WrongUse(_unknown_words(unknown, options, pasted))
-        options.pasted = None if pasted is None else read_pasted_command(pasted)
+        options.pasted = None if pasted is None else read_pasted_command(pasted, real_environment(None))
         status = _RUNS[options.command](options)
     except WrongUse as refusal:
         parser.refuse(str(refusal))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mooncake_config.arguments import RUNTIME_ENV_FLAG, PastedCommand
+from mooncake_config.arguments import PastedCommand
 from mooncake_config.display import PASTED_LIMIT, shown
 from mooncake_config.findings import Fault
 from mooncake_config.init_kwargs import InitKwargs
@@ -14,7 +14,7 @@ from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.resolve import resolve_process
 from mooncake_config.settings import FIELDS
-from mooncake_config.sources import Environment, real_environment
+from mooncake_config.sources import RUNTIME_ENV_FLAG, Environment, real_environment
 from mooncake_config.topology import Role, Topology
 
 _BY_VARIABLE = {spec.wiring.variable: spec for spec in FIELDS if spec.wiring.variable}
@@ -57,8 +57,9 @@ class Job:
 
 def _environment(pasted: PastedCommand) -> Environment:
     real = real_environment(None)
-    if pasted.cleared or pasted.unset:
-        real = {name: text for name, text in real.items() if not pasted.cleared and name not in pasted.unset}
+    taken = {*pasted.unset, *pasted.unknown}
+    if pasted.cleared or taken:
+        real = {name: text for name, text in real.items() if not pasted.cleared and name not in taken}
     return Environment({**real, **pasted.variables}, pasted.spots) if pasted.variables else Environment(real)
 
 
@@ -115,9 +116,9 @@ def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault 
     """The fields that variables win which a ``ray job submit`` hands to no process like this one."""
     heard = {*pasted.spots, *(pasted.for_driver if process.role is Role.DRIVER else ())}
     unheard = {
-        variable: (spec, claim.raw)
+        variable: (spec, raw)
         for variable, spec in _BY_VARIABLE.items()
-        if (claim := process.winner(spec.name)) and claim.origin.source is Source.ENV and variable not in heard
+        if variable not in heard and (raw := _text_of(variable, process, pasted)) is not None
     }
     if not unheard:
         return None
@@ -132,3 +133,9 @@ def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault 
     names = tuple(spec.name for spec, _ in unheard.values())
     origin = Origin(Source.ENV, next(iter(unheard)))
     return Fault("submitter-only-variable", names, origin, message, f"{'; '.join(ways)}.")
+
+
+def _text_of(variable: str, process: Process, pasted: PastedCommand) -> object:
+    """What a variable of a field holds where it wins, or would once the script runs that sets it; None elsewhere."""
+    claim = process.winner(_BY_VARIABLE[variable].name)
+    return pasted.unknown.get(variable) or (claim.raw if claim and claim.origin.source is Source.ENV else None)

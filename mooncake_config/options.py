@@ -128,7 +128,7 @@ def job_of(options: argparse.Namespace) -> Job:
     pasted: PastedCommand = options.pasted or PastedCommand()
     _refuse_doubled_flags(options, pasted)
     return Job(
-        init_kwargs=pasted.flags.get(INIT_KWARGS_FLAG, options.mooncake_store_init_kwargs),
+        init_kwargs=options.mooncake_store_init_kwargs if pasted.init_kwargs is None else pasted.init_kwargs,
         backend=_backend(options, pasted),
         role=Role(options.role),
         replica_num=_replica_num(options, pasted),
@@ -173,7 +173,7 @@ def _replica_num(options: argparse.Namespace, pasted: PastedCommand) -> int:
 
 
 def _assumed_backend(options: argparse.Namespace, pasted: PastedCommand) -> tuple[Fault, ...]:
-    if options.pasted is None or options.object_store_backend or BACKEND_FLAG in pasted.flags:
+    if options.pasted is None or options.object_store_backend or BACKEND_FLAG in (*pasted.flags, *pasted.unknown_flags):
         return ()
     message = "the pasted command does not select an object store, so Ray's would be used; it is read as mooncake here."
     fix = f"add {BACKEND_FLAG} mooncake."

@@ -148,7 +148,7 @@ def test_files_are_used(page: Path) -> None:
 
 def findings_on(init_kwargs: str | None, environ: Mapping[str, str], words: list[str]) -> list[Finding]:
     """What explain says of init kwargs, variables and a pasted command in a job of two nodes."""
-    pasted = read_pasted_command(words)
+    pasted = read_pasted_command(words, {})
     process, _ = resolve_process(
         pasted.flags.get("--mooncake-store-init-kwargs", init_kwargs),
         backend=Backend.MOONCAKE,

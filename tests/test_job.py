@@ -28,7 +28,7 @@ def shell_with_a_master(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(command: str, role: Role = Role.TRAINER, backend: Backend = Backend.MOONCAKE) -> Job:
     """A two-node job that a command starts."""
-    pasted = read_pasted_command(shlex.split(command))
+    pasted = read_pasted_command(shlex.split(command), {})
     kwargs = pasted.flags.get("--mooncake-store-init-kwargs")
     return Job(kwargs, backend, role, 1, TWO_NODES, pasted)
 

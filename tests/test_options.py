@@ -22,7 +22,7 @@ def job(own: str = "", pasted: str | None = None) -> Job:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_job_options(parser)
     options = parser.parse_args(shlex.split(own))
-    options.pasted = None if pasted is None else read_pasted_command(shlex.split(pasted))
+    options.pasted = None if pasted is None else read_pasted_command(shlex.split(pasted), {})
     return job_of(options)
 
 

@@ -149,3 +149,22 @@ def unopened_file() -> None:
         explain --num-nodes 1 -- bash -c "python3 train.py"
         explain --num-nodes 1 -- python3 train.py --hook launch.sh
     """
+
+
+@reported_by_reading("MC138", Severity.INFO)
+def known_at_run_time() -> None:
+    """A script in a pasted command sets a value to something that only a run of it tells.
+
+    Sees `$(hostname -i)`, an expression in backticks, `$1`, `${A%:*}`, and a variable that neither the script nor this
+    shell sets. What a shell can tell beforehand is put in: `$HEAD` where the script or this shell sets it, and
+    `${HEAD:-10.0.0.5}`.
+
+    Why: the value is left out of what is read, so nothing is said of it, and no other finding follows from its absence.
+
+    Fix: to have it checked, set the variable in this shell to what it will be, or write the value in its place.
+
+    Fires:
+        explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=$(hostname -i):50051 python3 train.py'
+    Silent:
+        explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=${HEAD_IP:-10.0.0.5}:50051 python3 train.py'
+    """

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from mooncake_config.addresses import Reach, ip_of
 from mooncake_config.display import shown
-from mooncake_config.findings import Severity
+from mooncake_config.findings import Fault, Severity
+from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.process import Backend, Process
 from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import DEFAULT_CHUNK, human_size
-from mooncake_config.sources import KWARGS_SPOT
+from mooncake_config.sources import KWARGS_SPOT, RUNTIME_ENV_FLAG
 from mooncake_config.topology import Role
 from mooncake_config.variables import kubernetes_master, meant_by
 
@@ -36,6 +37,8 @@ def missing_master(process: Process) -> Iterator[Problem]:
     """
     if process.winner("master_server_address") or process.backend is not Backend.MOONCAKE:
         return
+    if any(map(_leaves_the_master_open, process.faults)):
+        return
     variables = process.variables.variables
     hint = kubernetes_master(variables)
     stray = next((name for name, value in variables.items() if value.strip() and _is_master(name, value)), None)
@@ -45,10 +48,27 @@ def missing_master(process: Process) -> Iterator[Problem]:
     elif stray:
         fix += f"; {shown(stray)} is set, but that name is not read"
     message = "no master address is set, and there is no default for it."
-    if any(fault.offence == "unopened-file" for fault in process.faults):
+    unread = next((fault.offence for fault in process.faults if fault.offence in _UNREAD), None)
+    if unread:
         message = "no master address is set in what is read here, and there is no default for it."
-        fix = f"let the file be read that is not opened, as its own finding says; if it sets none, {fix}"
+        fix = f"{_UNREAD[unread]}, as its own finding says; if it sets none, {fix}"
     yield Problem(("master_server_address",), message, f"{fix}.")
+
+
+_UNREAD = {
+    "unopened-file": "let the file be read that is not opened",
+    "broken-json": "mend the JSON",
+    "not-an-object": "mend the JSON",
+    "unreadable-file": "let the file be read",
+}
+"""What may hold the master and could not be read, and the way to it."""
+
+
+def _leaves_the_master_open(fault: Fault) -> bool:
+    """Whether only a run of a script tells the master: itself, or the text of a flag in which it may stand."""
+    if fault.offence != "known-at-run-time":
+        return False
+    return "master_server_address" in fault.fields or fault.origin.spot in (INIT_KWARGS_FLAG, RUNTIME_ENV_FLAG)
 
 
 def _is_master(name: str, value: str) -> bool:
@@ -178,7 +198,7 @@ def fixed_port_in_many_processes(process: Process) -> Iterator[Problem]:
 
 def _is_job_wide(origin: Origin) -> bool:
     """Whether what is written there reaches every node: the JSON, and a runtime environment."""
-    return origin.source is Source.CLI or origin.spot.startswith("--runtime-env-json")
+    return origin.source is Source.CLI or origin.spot.startswith(RUNTIME_ENV_FLAG)
 
 
 @rule("MC107", Severity.ERROR)

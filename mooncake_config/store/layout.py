@@ -313,43 +313,36 @@ def _dtype_of(arrays: Iterable[Any]) -> np.dtype[Any]:
 
 def _list_rows(name: str, value: list[Any]) -> Column | None:
     """Lists of Python numbers, converted once, into the narrowest of the dtypes at hand that gives them back."""
-    kind = _only_type(chain.from_iterable(filter(None, value)))
+    kind = type(next(chain.from_iterable(filter(None, value)), 0))
     preferred = ROLLOUT_VALUE_SPEC.get(name)
     for dtype in _LIST_DTYPES.get(kind, ()):
         if dtype.itemsize < 8 and (preferred is None or preferred.dtype != dtype.name):
             continue
         try:
             with np.errstate(over="ignore"):
-                return _ragged([None if item is None else _number_row(item, dtype) for item in value], dtype)
+                return _ragged([None if item is None else _number_row(item, kind, dtype) for item in value], dtype)
         except (OverflowError, ValueError):
             continue
     return None
 
 
-_LIST_DTYPES: dict[type | None, list[np.dtype[Any]]] = {
+_LIST_DTYPES: dict[type, list[np.dtype[Any]]] = {
     int: [np.dtype(np.int32), np.dtype(np.int64)],
     float: [np.dtype(np.float32), np.dtype(np.float64)],
 }
 """Python's numbers and the dtypes, narrow ones first, that may hold them."""
 
 
-def _only_type(items: Iterable[object]) -> type | None:
-    """The exact type of all items, int where there are none; None where they are of several.
-
-    ``groupby`` looks at a number in 14 ns where a set of the types takes 23, and stops at the second type.
-    """
-    groups = groupby(items, type)
-    kind, _ = next(groups, (int, None))
-    return kind if next(groups, None) is None else None
-
-
-def _number_row(numbers: list[Any], dtype: np.dtype[Any]) -> memoryview:
+def _number_row(numbers: list[Any], kind: type, dtype: np.dtype[Any]) -> memoryview:
     """The memory of a row, which Mooncake takes for a list, and gives back as one: everything but a NumPy array.
 
     Raises:
         OverflowError: an integer is out of the range of 64 bits.
-        ValueError: a number is not the same in this dtype.
+        ValueError: a number is of another type, or not the same in this dtype.
     """
+    # A set of the types takes 23 ns a number, groupby 14.
+    if not all(found is kind for found, _ in groupby(numbers, type)):
+        raise ValueError(kind.__name__)
     wide = np.fromiter(numbers, _WIDEST[dtype.kind], len(numbers))
     if dtype == wide.dtype:
         return wide.data

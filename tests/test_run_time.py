@@ -1,0 +1,98 @@
+"""What only a run of a script tells: it is left out, told, and nothing else follows from its absence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mooncake_config.cli import main
+from mooncake_config.findings import Fault
+from mooncake_config.init_kwargs import Reading
+from mooncake_config.provenance import Origin, Source
+from mooncake_config.run_time import RunTime
+
+FLAG = "--mooncake-store-init-kwargs"
+
+
+def test_told() -> None:
+    """What is not known is told with the expression, the place, and the way to have it checked."""
+    fault = RunTime(["$(hostname -i)"]).fault(
+        "MOONCAKE_MASTER", "$(hostname -i):1", (), Origin(Source.ENV, "MOONCAKE_MASTER")
+    )
+    assert fault == Fault(
+        "known-at-run-time",
+        (),
+        Origin(Source.ENV, "MOONCAKE_MASTER"),
+        "MOONCAKE_MASTER is $(hostname -i):1, with what $(hostname -i) gives when the script runs, "
+        "so it is not checked here.",
+        "to have it checked, write what $(hostname -i) will give in its place.",
+    )
+
+
+@pytest.mark.parametrize("expression", ["$HEAD", "${HEAD}"])
+def test_variable_can_be_set(expression: str) -> None:
+    """A variable that is missing can be set here."""
+    fault = RunTime([expression]).fault("MOONCAKE_MASTER", expression, (), Origin(Source.ENV, "MOONCAKE_MASTER"))
+    assert (
+        fault.message == f"MOONCAKE_MASTER is what {expression} gives when the script runs, so it is not checked here."
+    )
+    assert fault.fix == "to have it checked, set HEAD in this shell to what it will be there."
+
+
+def test_init_kwargs_without_an_expression() -> None:
+    """Init kwargs that hold no such expression stay the text that they are."""
+    assert RunTime(["$A"]).init_kwargs('{"protocol": "$B"}') == '{"protocol": "$B"}'
+
+
+def test_field_that_a_run_decides() -> None:
+    """A field whose value a run decides is none that is claimed; the others are."""
+    reading = RunTime(["$A"]).init_kwargs('{"protocol": "tcp", "device_name": "$A", "chunk_bytes": 1}')
+    assert isinstance(reading, Reading)
+    assert set(reading.claims) == {"protocol", "chunk_bytes"}
+    assert [(fault.offence, fault.fields) for fault in reading.faults] == [("known-at-run-time", ("device_name",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "offences"),
+    [
+        ("$A", ["known-at-run-time"]),
+        ('{"chunk_bytes": $A}', ["known-at-run-time"]),
+        ("@$A/store.json", ["known-at-run-time"]),
+        ('{"protocol": tcp, "device_name": "$A"}', ["broken-json"]),
+        ('{"protocl": "$A"}', ["unknown-key"]),
+    ],
+)
+def test_form_that_a_run_decides(text: str, offences: list[str]) -> None:
+    """Where a run decides whether it is JSON at all, that is told; where the JSON is broken anyway, so is that."""
+    reading = RunTime(["$A"]).init_kwargs(text)
+    assert isinstance(reading, Reading)
+    assert (dict(reading.claims), [fault.offence for fault in reading.faults]) == ({}, offences)
+
+
+@pytest.mark.parametrize(
+    ("script", "codes"),
+    [
+        ("MOONCAKE_MASTER=$(hostname -i):50051 python3 train.py", ["MC131", "MC138"]),
+        ("MOONCAKE_MASTER=$(hostname -i):50051\nray job submit -- train.py", ["MC131", "MC132", "MC138"]),
+        (f'python3 train.py {FLAG} "$KWARGS"', ["MC131", "MC138"]),
+        (f'python3 train.py {FLAG} "{{\\"master_server_address\\": \\"$HEAD:1\\"}}"', ["MC131", "MC138"]),
+        ('ray job submit --runtime-env-json "$ENV" -- python3 train.py', ["MC131", "MC138"]),
+        ("LOCAL_RANK=$SLURM_LOCALID python3 train.py", ["MC100", "MC131", "MC138"]),
+        ("python3 train.py --object-store-backend $1", ["MC100", "MC138"]),
+        ("A=$1 python3 train.py", ["MC100", "MC131"]),
+    ],
+)
+def test_what_follows(script: str, codes: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only a run tells the master, or the text that may hold it, it is not missed; nothing else is softened."""
+    main(["explain", "--num-nodes", "2", "--node-ip", "10.0.0.7", "--format", "json", "--", "bash", "-c", script])
+    assert sorted(finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]) == codes
+
+
+def test_variable_of_this_shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What this shell has for a variable that the script sets to something else is not what holds."""
+    monkeypatch.setenv("MOONCAKE_PROTOCOL", "tcp")
+    main(
+        ["explain", "--num-nodes", "1", "--field", "protocol", "--", "bash", "-c", "MOONCAKE_PROTOCOL=$1 python3 x.py"]
+    )
+    assert capsys.readouterr().out == "rdma\n"
