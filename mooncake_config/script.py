@@ -159,6 +159,9 @@ def _marked(text: str) -> tuple[str, list[_Expression]]:
             expressions.append(_Expression(text[place:end], quoted))
         elif text[place] == "#" and not quoted and _ends_word(marked[-1]):
             end = place + len(text[place:].partition("\n")[0])
+        elif not quoted and (document := re.compile(_HERE_DOCUMENT).match(text, place)):
+            text = _without_document(text, document)
+            end = document.end()
         else:
             end, plain = _plain_text(text, place, quoted=quoted)
             quoted ^= plain == '"'
@@ -167,12 +170,25 @@ def _marked(text: str) -> tuple[str, list[_Expression]]:
     return "".join(marked), expressions
 
 
+def _without_document(text: str, begun: re.Match[str]) -> str:
+    """The text without the lines of a here-document, which are what some program reads and no words."""
+    indent = r"\t*" if begun["indented"] else ""
+    first = text.find("\n", begun.end()) + 1
+    last = (
+        re.compile(rf"(?m)^{indent}{re.escape(begun['quoted'] or begun['bare'])}$\n?").search(text, first)
+        if first
+        else None
+    )
+    return text[:first] + text[last.end() :] if last else text
+
+
 def _ends_word(piece: str) -> bool:
     """Whether a new word begins behind a piece of a text: it is none, or ends in a blank that is not escaped."""
     return not piece or (piece[-1] in f" \t\r{BETWEEN_COMMANDS}" and not piece.startswith("\\"))
 
 
-_RUN = r"""[^\\'"#$`]+|\\(?P<literal>[$`])|\\."""
+_HERE_DOCUMENT = r"""<<(?P<indented>-?)[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"\n]+)(?P=quote)|\\?(?P<bare>[\w.-]+))"""
+_RUN = r"""<+|[^\\'"#$`<]+|\\(?P<literal>[$`])|\\."""
 _PLAIN_IN_QUOTES = rf"(?s)(?P<dropped>\\\n)|{_RUN}"
 _PLAIN = rf"""(?s)(?P<dropped>\\\n|\$(?=['"]))|{_RUN}|'[^']*'"""
 """What a shell takes as it stands: a run of letters, an escape, a quotation in single quotes."""

@@ -83,6 +83,25 @@ def test_known_when_it_runs(line: str, expression: str) -> None:
     assert "A" not in script.variables
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat <<EOF >store.json\nit's {$A\nEOF\nx",
+        "python3 - <<'END OF' || y\nprint('it\"s)\nEND OF\nx",
+        "cat <<-\\EOF\n\tit's\n\tEOF\nx",
+    ],
+)
+def test_here_document(script: str) -> None:
+    """The lines of a here-document are no words of the script."""
+    assert words(script)[-2:] == ["\n", "x"]
+
+
+@pytest.mark.parametrize("script", ['x "<<EOF" y', "x <<<EOF y", "x $((1 << EOF)) y"])
+def test_no_here_document(script: str) -> None:
+    """What is quoted, a here-string, and a shift of bits begin no here-document."""
+    assert words(f"{script}\nz EOF")[-3:] == ["\n", "z", "EOF"]
+
+
 @pytest.mark.parametrize("text", ["x 'a", 'x "a', "x $(a", "x ${a", "x `a", 'x "$(a"'])
 def test_not_closed(text: str) -> None:
     """A quotation or a substitution that is not closed is no script."""
