@@ -137,11 +137,13 @@ def counted(job: Job, seats: Sequence[Seat]) -> Job:
 def for_nodes(job: Job) -> Job:
     """The job as it reaches a node: of the variables on a launch line only those of a runtime environment do."""
     pasted = job.pasted
-    handed = {name: pasted.variables[name] for name in pasted.spots}
     nothing = replace(
         pasted, submits=False, for_driver=frozenset(), cleared=False, unset=frozenset(), through_sudo=None
     )
-    return replace(job, pasted=replace(nothing, variables=handed))
+    handed = {name: text for name, text in pasted.variables.items() if name in pasted.spots}
+    unknown = {name: text for name, text in pasted.unknown.items() if name in pasted.spots}
+    faults = tuple(fault for fault in job.faults if fault.origin.spot not in pasted.unknown)
+    return replace(job, pasted=replace(nothing, variables=handed, unknown=unknown), faults=faults)
 
 
 def _empty_cluster(job: Job, same: Sequence[str]) -> Cluster:

@@ -23,7 +23,7 @@ from jsonschema import Draft7Validator
 from machines import as_master, dead_port, replying, server, silently
 from machines import http as http_reply
 
-from mooncake_config.arguments import PastedCommand
+from mooncake_config.arguments import PastedCommand, read_pasted_command
 from mooncake_config.cluster import Seat, Silence, alive_seats, counted, for_nodes, member_of, seat_names
 from mooncake_config.job import Job
 from mooncake_config.members import PACKAGE
@@ -396,6 +396,17 @@ def test_what_reaches_a_node_of_a_launch_line() -> None:
     assert not there.submits
     assert not there.for_driver
     assert pickle.loads(pickle.dumps(there)) == there
+
+
+def test_what_a_run_of_a_script_decides_on_a_node() -> None:
+    """Of what only a run of the launch line tells, a node is asked about that of the runtime environment alone."""
+    script = """MOONCAKE_MASTER=$HEAD:1
+    ray job submit --runtime-env-json '{"env_vars": {"MOONCAKE_PROTOCOL": "'$PROTOCOL'"}}' -- python3 train.py"""
+    pasted = read_pasted_command(["bash", "-c", script], {})
+    assert set(pasted.unknown) == {"MOONCAKE_MASTER", "MOONCAKE_PROTOCOL"}
+    there = for_nodes(replace(JOB, pasted=pasted, faults=pasted.faults))
+    assert there.pasted.unknown == {"MOONCAKE_PROTOCOL": "$PROTOCOL"}
+    assert [fault.origin.spot for fault in there.faults] == ["--runtime-env-json MOONCAKE_PROTOCOL"]
 
 
 SEAT = Seat("ab", "10.0.0.5")
