@@ -81,6 +81,8 @@ def check_dry_setup(
         probes = replace(probes, no_setup="the backend is ray")
     elif result.has_error:
         probes = replace(probes, no_setup="an error stands")
+    elif node.process.text("master_server_address") is None:
+        probes = replace(probes, no_setup="only a run of the script tells the master")
     else:
         probes = replace(probes, setup=dry_setup(node.process, seconds))
     return _examined(replace(node, probes=probes), ignore)

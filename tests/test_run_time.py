@@ -89,6 +89,38 @@ def test_what_follows(script: str, codes: list[str], capsys: pytest.CaptureFixtu
     assert sorted(finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]) == codes
 
 
+@pytest.fixture
+def unknown_master(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A launch line in which nothing is wrong, and of which only a run tells the master."""
+    for name, value in (("PROTOCOL", "tcp"), ("GLOBAL_SEGMENT_SIZE", "64mb"), ("LOCAL_BUFFER_SIZE", "64mb")):
+        monkeypatch.setenv(f"MOONCAKE_{name}", value)
+    return [
+        "--num-nodes",
+        "1",
+        "--node-ip",
+        "127.0.0.1",
+        "--",
+        "bash",
+        "-c",
+        "MOONCAKE_MASTER=$HEAD:1 python3 train.py",
+    ]
+
+
+def test_page_names_what_is_open(unknown_master: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table of settings stands which of them a run of the script may make another."""
+    assert main(["explain", *unknown_master]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "Only a run of the script tells master_server_address; above is what holds without it." in page
+
+
+@pytest.mark.mooncake
+def test_no_dry_setup_without_a_master(unknown_master: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only a run tells the master no setup is tried: without one it kills its process."""
+    main(["check", "--dry-setup", "--format", "json", *unknown_master])
+    answers = [probe["answer"] for probe in json.loads(capsys.readouterr().out)["probes"]]
+    assert answers[-1] == "not tried: only a run of the script tells the master"
+
+
 def test_variable_of_this_shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What this shell has for a variable that the script sets to something else is not what holds."""
     monkeypatch.setenv("MOONCAKE_PROTOCOL", "tcp")
