@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rollouts import identical
 
 from mooncake_config.store import ValueSpec
-from mooncake_config.store.values import as_stored, checked_fields, is_plain
+from mooncake_config.store.values import as_stored, checked_fields, is_plain, types_of
 
 
 def stored(value: Any, codec: str, dtype: str | None = None) -> Any:
@@ -110,6 +112,12 @@ def test_plain() -> None:
     endless += [endless, endless]
     for other in ([(1,)], {"a": {1: 2}}, [[bytearray()]], {"a": [[np.int64(1)]]}, [{1}], endless):
         assert not is_plain(other)
+
+
+@given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats())))
+def test_types_of_rows(rows: list[Any]) -> None:
+    """The types of rows are the exact ones, in whatever order the rows stand."""
+    assert types_of(rows) == set(map(type, rows))
 
 
 def test_nothing_is_copied_in_vain() -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from mooncake_config.store import ROLLOUT_VALUE_SPEC, ValueSpec
 from mooncake_config.store.packed import pack, unpack
 from mooncake_config.store.tensors import array_tensor, dtype_name, is_tensor, is_tensor_type, tensor_array
-from mooncake_config.store.values import NUMBER_KINDS, Rows, is_plain, promised
+from mooncake_config.store.values import NUMBER_KINDS, Rows, is_plain, promised, types_of
 
 OWN = "mooncake_config"
 """Our key in a ref's handle, and the column of packed fields. No field of a caller is stored under this name."""
@@ -219,14 +219,14 @@ def _natural_column(name: str, value: Any) -> Column | None:
 
 
 def _sequence_column(value: Any, mark: str) -> Column | None:
-    column = _scalar_column(list(value), set(map(type, value)))
+    column = _scalar_column(list(value), types_of(value))
     return column and Column(column.values, column.schema, mark, moves=True)
 
 
 def _list_column(name: str, value: list[Any]) -> Column | None:
     if not value:
         return None
-    kinds = set(map(type, value))
+    kinds = types_of(value)
     column = _scalar_column(value, kinds)
     if column is not None:
         return column
