@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import shlex
@@ -18,8 +19,9 @@ from mooncake_config.init_kwargs import InitKwargs, JsonObject, decode_json
 from mooncake_config.json_damage import EXAMPLE
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
-from mooncake_config.run_time import RunTime
-from mooncake_config.script import BETWEEN_COMMANDS, read_script
+from mooncake_config.run_time import FIELD_OF, RunTime
+from mooncake_config.script import Command, read_script
+from mooncake_config.shell_words import BETWEEN_COMMANDS
 from mooncake_config.sources import RUNTIME_ENV_FLAG
 
 BACKEND_FLAG = "--object-store-backend"
@@ -176,7 +178,7 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
     Raises:
         WrongUse: a flag of ours without its value.
     """
-    reading = _Reading(environ, [], set())
+    reading = _Reading(environ, [], set(), {})
     spelt = list(_spelt_out(words, reading, _SCRIPTS_DEEP))
     run_time = RunTime(reading.unknown)
     flags = dict(_flag_values(spelt, _JOB_FLAGS))
@@ -189,12 +191,19 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
     scripts = dict(_script_files(spelt))
     runtime_env_files = () if entrypoint is None else _values_of(spelt, ("--runtime-env", "--runtime_env"))
     unopened = (*(_unopened_script(*item) for item in scripts.items()), *map(_unopened_environment, runtime_env_files))
-    not_known = (*run_time.faults_of_flags(unknown_flags), *run_time.faults_of_variables(unknown, spots))
+    kept = {
+        name: text for name, text in reading.kept.items() if name in FIELD_OF and name not in {**variables, **unknown}
+    }
+    told = (
+        *run_time.faults_of_flags(unknown_flags),
+        *run_time.faults_of_variables(unknown, spots),
+        *itertools.starmap(_unexported, kept.items()),
+    )
     return PastedCommand(
         {flag: text for flag, text in flags.items() if flag not in unknown_flags},
         variables,
         spots,
-        (*reading.faults, *_odd_flags(spelt), *env_faults, *unopened, *not_known),
+        (*reading.faults, *_odd_flags(spelt), *env_faults, *unopened, *told),
         submits=entrypoint is not None and not runtime_env_files,  # a file may hold env_vars too
         for_driver=frozenset(_leading(entrypoint or ()).variables),
         cleared=leading.cleared,
@@ -214,11 +223,13 @@ class _Reading(NamedTuple):
     Attributes:
         environ: the variables that a script starts with.
         unknown: the expressions in the words that only a run can tell.
+        kept: what a script sets and does not export before it launches the training.
     """
 
     environ: Mapping[str, str]
     faults: list[Fault]
     unknown: set[str]
+    kept: dict[str, str]
 
     def elsewhere(self) -> _Reading:
         """The same for a script that starts with other variables, of which nothing is known here."""
@@ -283,23 +294,60 @@ def _remote_command(words: Sequence[str], at: int) -> int | None:
 
 
 def _script_words(text: str, reading: _Reading, depth: int) -> Iterator[str]:
+    """The command of a script that launches the training, behind what it exports until then; all where none does."""
     try:
-        script = read_script(text, reading.environ)
+        script = read_script(text.replace("\r\n", "\n"), reading.environ)
     except ValueError:
         message = f"a quotation in {shown(text)} is not closed, so no shell can run it and nothing of it is read here."
         fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
         reading.faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
         return
+    if "\r\n" in text:
+        message = "the script has Windows line ends, of which a shell makes a part of each last word."
+        reading.faults.append(Fault("unreadable-script", (), _PASTED, message, "convert it: sed -i 's/\\r$//' FILE."))
     reading.unknown.update(script.unknown)
-    words = script.words
-    inside = reading._replace(environ=script.variables)
-    yield from words if len(words) == 1 else _spelt_out(words, inside, depth - 1)
+    lines = [_Line(command, *_line_words(command, reading, depth)) for command in script.commands]
+    launch = max(lines, key=lambda line: line.rank)
+    chosen = [launch] if launch.rank else lines
+    sourcing = [line for line in lines[: lines.index(launch)] if line.words[:1] and line.words[0] in _SOURCING]
+    reading.kept.update(launch.command.kept)
+    for line in [*sourcing, *chosen]:
+        given = launch.command.given if line is chosen[-1] else {}
+        yield from ("export", *(f"{name}={value}" for name, value in given.items()), ";") if given else ()
+        yield from (*line.words, ";")
+        reading.faults.extend(line.faults)
+
+
+class _Line(NamedTuple):
+    command: Command
+    words: tuple[str, ...]
+    faults: tuple[Fault, ...]
+
+    @property
+    def rank(self) -> int:
+        """How much there is in it of the launch of a training; 0 where nothing is."""
+        ours = sum(word.partition("=")[0] in (*_JOB_FLAGS, RUNTIME_ENV_FLAG) for word in self.words)
+        launches = any(re.fullmatch(_TRAINER, word.rpartition("/")[2]) for word in self.words)
+        runs = launches or _entrypoint(self.words) is not None or any(_script_files(self.words))
+        is_told = self.words[:1] in (("echo",), ("printf",), ("cat",), ("grep",))
+        return 0 if is_told else 2 * ours + runs
+
+
+def _line_words(command: Command, reading: _Reading, depth: int) -> tuple[tuple[str, ...], tuple[Fault, ...]]:
+    """The words of a command, those of a script in it each on its own, and what is found in that."""
+    inside = _Reading({**reading.environ, **command.given}, [], reading.unknown, reading.kept)
+    return tuple(_spelt_out(command.words, inside, depth - 1)), tuple(inside.faults)
 
 
 _PASTED = Origin(Source.CLI, "pasted command")
 
 
 _SOURCING = ("source", ".")
+
+
+def _unexported(name: str, text: str) -> Fault:
+    message = f"the script sets {name} to {shown(text)} and does not export it, so no program that it starts has it."
+    return Fault("not-exported", FIELD_OF[name], Origin(Source.ENV, name), message, f"write export {name}=… there.")
 
 
 def _script_files(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -506,11 +554,11 @@ def _env_vars(text: str, run_time: RunTime) -> tuple[dict[str, str], tuple[Fault
     if run_time.decides_form(text):
         return {}, (run_time.fault(RUNTIME_ENV_FLAG, text, (), origin),)
     try:
-        value = decode_json(text)
+        value = decode_json(run_time.tokened(text))
     except Malformed as refusal:
         about_kwargs = EXAMPLE in refusal.fix or "@" in refusal.fix
         fix = f"write an object in single quotes, such as '{_RUNTIME_ENV_EXAMPLE}'." if about_kwargs else refusal.fix
-        return {}, (Fault(refusal.offence, (), origin, refusal.message, fix),)
+        return {}, (run_time.restored_fault(Fault(refusal.offence, (), origin, refusal.message, fix)),)
     if not isinstance(value, JsonObject):
         return {}, (_no_object("the runtime environment", value, origin),)
     stray = tuple(_stray_keys(value, origin))
@@ -519,7 +567,7 @@ def _env_vars(text: str, run_time: RunTime) -> tuple[dict[str, str], tuple[Fault
         return {}, stray
     if not isinstance(env_vars, JsonObject):
         return {}, (*stray, _no_object("env_vars", env_vars, origin))
-    texts = {name: item for name, item in env_vars.items() if isinstance(item, str)}
+    texts = {name: run_time.restored(item) for name, item in env_vars.items() if isinstance(item, str)}
     return texts, (*stray, *_env_var_faults(env_vars, origin))
 
 

@@ -1,50 +1,63 @@
-"""A shell script as it is read, not run: its words, with what its variables hold where that can be told."""
+"""A shell script as it is read, not run: its commands, and what each of them is given where that can be told."""
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-BETWEEN_COMMANDS = ";&|()\n"
-"""What stands between two commands, each a word of its own."""
+from mooncake_config.shell_words import BETWEEN_COMMANDS, MARK, MARKED, NAME, Expression, marked, split
 
-_KEYWORDS = ("if", "then", "elif", "else", "while", "until", "do", "{", "!", "time")
-_BEFORE_ASSIGNMENT = frozenset(("export", "declare", "local", "readonly", "typeset", *_KEYWORDS))
-"""Words behind which an assignment is one; behind any other it is an argument."""
-_NAME = "[A-Za-z_][A-Za-z0-9_]*"
-_VARIABLE = rf"\$(?:({_NAME})|\{{({_NAME})(?:(:?[-=?])(.*))?\}})"
+_VARIABLE = rf"(?s)\$(?:({NAME})|\{{({NAME})(?:(:?[-=?+])(.*))?\}})"
 """A variable, in braces perhaps with what stands in for it: ``$A``, ``${A}``, ``${A:-text}``, ``${A=text}``."""
-_SPECIAL = re.escape("@*#?$!-0123456789")
-_QUOTATION = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
-_MARK = "\0"
-"""Stands around the number of an expression while words are split: no argument of a program holds a NUL."""
-_MOST_EXPRESSIONS = 20
-_DEEPEST = 20
+_ELEMENT = rf"\$\{{({NAME})\[([@*]|[0-9]+)\]\}}"
+_ARITHMETIC = r"(?s)\$\(\((.*)\)\)"
+_DOCUMENT = r"""(?s)\$\(\s*cat\s*<<-?[ \t]*(['"]?)(\w+)\1[ \t]*\n(.*?)\n?[ \t]*\2\s*\)"""
+"""A here-document that becomes a value, as scripts write JSON."""
+_ASSIGNMENT = rf"(?s)({NAME})(\+?)=(.*)"
+_OPENING = ("if", "while", "until", "for", "case", "select")
+_KEYWORDS = ("then", "elif", "else", "do", "in", "!", "time", "done", "fi", "esac", "{", "}", "function", *_OPENING)
+_DECLARING = ("export", "declare", "typeset", "readonly", "local")
+_SETTING = ("read", "mapfile", "readarray", "getopts", "let")
+"""Commands that give variables a value which only a run tells."""
 _LONGEST_VALUE = 10_000
+_LONGEST_WORD = 100_000
+_MOST_COMMANDS = 10_000
+_DEEPEST = 20
 """What bounds the text that a script can make of itself, and how deep a default may hide in another."""
 
 
-class Script(NamedTuple):
-    """What was read: the words, and what is known once the script has run to its end.
+class Command(NamedTuple):
+    """One command of a script.
 
-    ``unknown`` are the expressions that are left in the words as they stand, such as ``$(hostname -i)``: what they give
-    is known when the script runs. ``variables`` are those that it sets to a text, over those of its environment.
+    Attributes:
+        words: the program and its arguments, expanded.
+        given: the variables that the script sets and hands to it, over those that the shell started with.
+        kept: variables that the script sets, and hands to no command so far, since it exports none of them.
     """
 
     words: tuple[str, ...]
+    given: Mapping[str, str]
+    kept: Mapping[str, str]
+
+
+class Script(NamedTuple):
+    """What was read.
+
+    ``unknown`` are the expressions that are left in words and values as they stand, such as ``$(hostname -i)``: what
+    they give is known when the script runs. ``commands`` end with one without words: the state behind the last line.
+    """
+
+    commands: tuple[Command, ...]
     unknown: frozenset[str]
-    variables: Mapping[str, str]
-
-
-class _Expression(NamedTuple):
-    text: str
-    quoted: bool
 
 
 def read_script(text: str, environ: Mapping[str, str]) -> Script:
-    """The words of a script, split and expanded as a POSIX shell does it, but for what only a run can tell.
+    """The commands of a script, split and expanded as a shell does it, but for what only a run can tell.
+
+    Where branches, loops or functions set a variable to something else than before, only a run tells what it holds.
 
     Args:
         environ: the variables that the shell starts with.
@@ -52,176 +65,367 @@ def read_script(text: str, environ: Mapping[str, str]) -> Script:
     Raises:
         ValueError: a quotation or a substitution is not closed.
     """
-    reader = _Reader(environ)
-    words = tuple(reader.read(text.replace(_MARK, "")))
-    return Script(words, frozenset(reader.unknown), reader.held())
+    shell = _Shell(environ)
+    commands = tuple(shell.read(text.replace(MARK, ""), 0))
+    return Script((*commands, shell.command(())), frozenset(shell.unknown))
 
 
-class _Reader:
-    """Reads words in order, and keeps what the assignments among them make known; None: known when it runs."""
+class _Raw(NamedTuple):
+    """A command before anything in it is expanded: marked words, and arrays by their names."""
+
+    words: list[str]
+    arrays: dict[str, list[str]]
+
+
+class _Shell:
+    """Reads commands in order, and keeps what they make of variables; an unknown value is the expression itself."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
-        self.known: dict[str, str | None] = {}
+        self.values: dict[str, str] = {}
+        self.arrays: dict[str, list[str]] = {}
+        self.exported: set[str] = set()
+        self.exports_all = False
+        self.unset: set[str] = set()
         self.unknown: set[str] = set()
+        self.blocks: list[str] = []
+        self.outside: list[tuple[dict[str, str], dict[str, list[str]], set[str], set[str]]] = []
+        self.perhaps = self.defines = False
+        self.ended = False
+        self.expressions: list[Expression] = []
 
-    def held(self) -> Mapping[str, str]:
-        """The variables as they are now, less those that are known when it runs."""
-        merged = {**self.environ, **self.known}
-        return {name: text for name, text in merged.items() if text is not None}
+    def command(self, words: Sequence[str], prefix: Mapping[str, str] | None = None) -> Command:
+        """A command as things stand."""
+        handed = self.exported | set(self.environ)
+        given = {name: text for name, text in self.values.items() if name in handed}
+        kept = {name: text for name, text in self.values.items() if name not in handed}
+        return Command(tuple(words), {**given, **(prefix or {})}, kept)
 
-    def read(self, text: str) -> Iterator[str]:
-        """The words of a text, each expanded before the next is read."""
-        marked, expressions = _marked(text)
-        words = _split(marked)
-        at_start = True
-        for word, following in zip(words, [*words[1:], ""], strict=False):
-            assigns = re.match(rf"({_NAME})\+?=", word) if at_start else None
-            expanded, certain = self._expanded(word, expressions, splits=not assigns)
-            if assigns:
-                value = expanded[0][assigns.end() :] if certain and not following.startswith("(") else None
-                self._assign(assigns[1], value, appends="+" in assigns[0])
-            at_start = bool(assigns) or word in _BEFORE_ASSIGNMENT or not word.strip(BETWEEN_COMMANDS)
-            yield from expanded
+    def read(self, text: str, depth: int) -> Iterator[Command]:
+        """The commands of a text, each expanded before the next is read."""
+        outer, (plain, self.expressions) = self.expressions, marked(text)
+        for raw in _commands(split(plain), self):
+            if not self.ended:
+                yield from self._run(raw, depth)
+        self.expressions = outer
 
-    def _assign(self, name: str, value: str | None, *, appends: bool) -> None:
-        if appends and value is not None:
-            before = self._held(name)
-            value = None if before is None else before + value
-        self.known[name] = value if value is None or len(value) <= _LONGEST_VALUE else None
+    def _run(self, raw: _Raw, depth: int) -> Iterator[Command]:
+        words = self._without_keywords(raw.words)
+        prefix: dict[str, str] = {}
+        for name, elements in raw.arrays.items():
+            self._set_array(name, [one for element in elements for one in self._expanded(element)])
+        while words and (found := re.fullmatch(_ASSIGNMENT, words[0])):
+            value = self._whole(found[3])
+            prefix[found[1]] = (self._held(found[1]) or "") + value if found[2] else value
+            words = words[1:]
+        if not words:
+            for name, value in prefix.items():
+                self._assign(name, value)
+            return
+        program = self._expanded(words[0])
+        if len(program) == 1 and program[0] in (*_DECLARING, "unset", *_SETTING, "printf", "set", "eval", "exit"):
+            yield from self._builtin(program[0], words[1:], depth)
+            return
+        yield self.command((*program, *(word for raw_word in words[1:] for word in self._expanded(raw_word))), prefix)
+
+    def _without_keywords(self, words: list[str]) -> list[str]:
+        """The words behind keywords, which open and close what runs perhaps, often or later."""
+        while words and words[0] in _KEYWORDS:
+            keyword, words = words[0], words[1:]
+            if keyword in _OPENING:
+                self.blocks.append(keyword)
+            elif keyword in ("done", "fi", "esac", "}") and self.blocks:
+                self.blocks.pop()
+            elif keyword == "{":
+                self.blocks.append("function" if self.defines else "{")
+            if keyword in ("for", "select") and words:
+                self.forget(words[0])
+            if keyword in ("for", "select", "case"):
+                return []
+            if keyword == "function":
+                self.defines, words = True, words[1:]
+        return words
+
+    def begin_subshell(self) -> None:
+        """What is set from here on is lost behind the bracket."""
+        self.blocks.append("(")
+        self.outside.append((dict(self.values), dict(self.arrays), set(self.exported), set(self.unset)))
+
+    def end_subshell(self) -> None:
+        """Behind the bracket of a subshell all is as it was before; any other bracket ends nothing."""
+        if self.blocks[-1:] == ["("]:
+            self.blocks.pop()
+            self.values, self.arrays, self.exported, self.unset = self.outside.pop()
+
+    def _runs_perhaps(self) -> bool:
+        return self.perhaps or any(block not in "({" for block in self.blocks)
+
+    def _builtin(self, name: str, raw: list[str], depth: int) -> Iterator[Command]:
+        if name in _DECLARING:
+            self._declare(name, raw)
+            return
+        words = [word for raw_word in raw for word in self._expanded(raw_word)]
+        if name == "eval" and depth < _DEEPEST:
+            yield from self.read(" ".join(words), depth + 1)
+        elif name == "printf" and "-v" not in words:
+            yield self.command((name, *words))
+        elif name == "exit":
+            self.ended = not (self.perhaps or self.blocks)
+        elif name == "set":
+            self._set(words)
+        else:
+            self._give(name, words)
+
+    def _set(self, words: Sequence[str]) -> None:
+        if words[:1] in (["-a"], ["+a"]) or "allexport" in words:
+            self.exports_all = words[0].startswith("-")
+
+    def _give(self, name: str, words: Sequence[str]) -> None:
+        """What ``unset`` takes away, and what ``read`` and its like give, which only a run tells."""
+        for word in words:
+            if name != "unset" or self._runs_perhaps():
+                self.forget(word.partition("=")[0])
+            else:
+                self.values.pop(word, None)
+                self.arrays.pop(word, None)
+                self.unset.add(word)
+
+    def _declare(self, name: str, raw: list[str]) -> None:
+        options = "".join(word for word in raw if word.startswith(("-", "+")))
+        exports = name == "export" or "x" in options
+        for word in raw:
+            found = re.fullmatch(_ASSIGNMENT, word)
+            if found:
+                self._assign(found[1], (self._held(found[1]) or "") * bool(found[2]) + self._whole(found[3]))
+            target = found[1] if found else word
+            if exports and re.fullmatch(NAME, target):
+                (self.exported.discard if "n" in options else self.exported.add)(target)
+
+    def forget(self, name: str) -> None:
+        """Only a run tells from here on what a variable holds."""
+        if re.fullmatch(NAME, name):
+            self.arrays.pop(name, None)
+            self._keep(name, self._open(f"${name}"))
+
+    def _open(self, expression: str) -> str:
+        self.unknown.add(expression)
+        return expression
+
+    def _assign(self, name: str, value: str) -> None:
+        before = self._held(name)
+        if self._runs_perhaps() and before is not None and before != value:
+            value = self._open(f"${name}")
+        self._keep(name, value if len(value) <= _LONGEST_VALUE else self._open(f"${name}"))
+
+    def _keep(self, name: str, value: str) -> None:
+        self.values[name] = value
+        self.unset.discard(name)
+        if self.exports_all:
+            self.exported.add(name)
+
+    def _set_array(self, target: str, elements: list[str]) -> None:
+        name, appends = target.rstrip("+"), target.endswith("+")
+        before = self.arrays.get(name, [])
+        if self._runs_perhaps() and not appends and before not in ([], elements):
+            elements = [self._open(f"${{{name}[@]}}")]
+        self.values.pop(name, None)
+        self.arrays[name] = [*before, *elements] if appends else elements
 
     def _held(self, name: str) -> str | None:
-        return self.known[name] if name in self.known else self.environ.get(name)
+        if name in self.values:
+            return self.values[name]
+        if name in self.arrays:
+            return next(iter(self.arrays[name]), "")
+        return None if name in self.unset else self.environ.get(name)
 
-    def _expanded(self, word: str, expressions: list[_Expression], *, splits: bool) -> tuple[list[str], bool]:
-        """The words that a word becomes, and whether all in it is known."""
-        parts = re.split(f"{_MARK}([0-9]+){_MARK}", word)
-        certain, quoted = True, False
+    def _whole(self, word: str) -> str:
+        """A word that is not split, as that of an assignment."""
+        return re.sub(MARKED, lambda mark: self._text_of(self.expressions[int(mark[1])]), word)[:_LONGEST_WORD]
+
+    def _expanded(self, word: str) -> list[str]:
+        """The words that a word becomes: what stands in no quotation is split at its blanks."""
+        parts = re.split(MARKED, word)
+        if len(parts) == 1:
+            return [word]
+        quoted, length = False, 0
         for place in range(1, len(parts), 2):
-            expression = expressions[int(parts[place])]
-            value = self._value(expression.text, 0) if place < 2 * _MOST_EXPRESSIONS else None
-            if value is None:
-                certain = False
-                self.unknown.add(expression.text)
-                value = expression.text
-            elif splits and not expression.quoted:
-                value = _MARK.join(value.split())
-            parts[place] = value
-            quoted |= expression.quoted
-        whole = "".join(parts)
-        if len(parts) == 1 or not splits:
-            return [whole], certain
-        return [part for part in whole.split(_MARK) if part] or [""] * quoted, certain
+            expression = self.expressions[int(parts[place])]
+            pieces = self._pieces(expression) if length < _LONGEST_WORD else [self._open(expression.text)]
+            parts[place] = MARK.join(pieces)
+            quoted = quoted or (expression.quoted and pieces == [""])
+            length += len(parts[place])
+        return [part for part in "".join(parts).split(MARK) if part] or [""] * quoted
 
-    def _value(self, expression: str, depth: int) -> str | None:
+    def _pieces(self, expression: Expression) -> list[str]:
+        """What an expression gives, as the words or parts of words that it is."""
+        element = re.fullmatch(_ELEMENT, expression.text)
+        if element and element[1] in self.arrays and element[2] in "@*":
+            elements = self.arrays[element[1]]
+            return [*elements] if expression.quoted else [one for text in elements for one in self._split(text)]
+        text = self._text_of(expression)
+        return [text] if expression.quoted else self._split(text)
+
+    def _split(self, text: str) -> list[str]:
+        """A value at its blanks; an expression in it is one piece."""
+        open_ones = [one for one in self.unknown if one in text and re.search(r"\s", one)]
+        for number, one in enumerate(sorted(open_ones, key=len, reverse=True)):
+            text = text.replace(one, f"{MARK}{number}{MARK}")
+        pieces = text.split()
+        for number, one in enumerate(sorted(open_ones, key=len, reverse=True)):
+            pieces = [piece.replace(f"{MARK}{number}{MARK}", one) for piece in pieces]
+        return pieces
+
+    def _text_of(self, expression: Expression) -> str:
+        value = self._value(expression, 0)
+        return self._open(expression.text) if value is None else value
+
+    def _value(self, expression: Expression, depth: int) -> str | None:
         """What an expression gives, None where only a run can tell."""
-        found = re.fullmatch(_VARIABLE, expression, re.DOTALL)
-        if found is None or depth > _DEEPEST:
+        if depth > _DEEPEST:
             return None
-        name, operator = found[1] or found[2], found[3] or ""
-        is_set, value = name in self.known or name in self.environ, self._held(name)
-        stands = is_set and not (value == "" and operator.startswith(":"))
-        if stands or not operator or operator.endswith("?"):
-            return value if stands else None
-        instead = self._default(found[4], depth + 1)
-        if operator.endswith("="):
-            self.known[name] = instead
-        return instead
+        if found := re.fullmatch(_VARIABLE, expression.text):
+            return self._variable(
+                found[1] or found[2], found[3] or "", Expression(found[4] or "", expression.quoted), depth
+            )
+        if found := re.fullmatch(_ELEMENT, expression.text):
+            elements = self.arrays.get(found[1])
+            if elements is None or found[2] in "@*":
+                return None if elements is None else " ".join(elements)
+            return elements[int(found[2])] if int(found[2]) < len(elements) else ""
+        if found := re.fullmatch(_ARITHMETIC, expression.text):
+            return self._sum(found[1], depth)
+        if found := re.fullmatch(_DOCUMENT, expression.text):
+            return found[3] if found[1] else self._default(Expression(_as_quoted(found[3]), quoted=True), depth + 1)
+        return None
 
-    def _default(self, text: str, depth: int) -> str | None:
-        marked, expressions = _marked(text)
-        values = [self._value(expression.text, depth) for expression in expressions]
-        if any(value is None for value in values) or len(values) > _MOST_EXPRESSIONS:
+    def _variable(self, name: str, sign: str, instead: Expression, depth: int) -> str | None:
+        value = self._held(name)
+        stands = value is not None and not (value == "" and sign.startswith(":"))
+        if sign.endswith("+"):
+            return self._default(instead, depth + 1) if stands else ""
+        if stands or not sign or sign.endswith("?"):
+            return value if stands or name not in self.unset else ""
+        text = self._default(instead, depth + 1)
+        if sign.endswith("="):
+            self._keep(name, text)
+        return text
+
+    def _default(self, expression: Expression, depth: int) -> str:
+        """What stands in for a variable: a text with expressions of its own."""
+        text = expression.text.replace("'", "\\'") if expression.quoted else expression.text
+        plain, inner = marked(text)
+        values = [self._value(Expression(one.text, expression.quoted), depth) for one in inner]
+        texts = [self._open(one.text) if value is None else value for one, value in zip(inner, values, strict=True)]
+        whole = "".join(split(plain, blanks="", signs=""))
+        return re.sub(MARKED, lambda mark: texts[int(mark[1])], whole)[:_LONGEST_WORD]
+
+    def _sum(self, text: str, depth: int) -> str | None:
+        """The number that an arithmetic expression gives."""
+        bare = re.sub(rf"(?<![\w$]){NAME}", r"$\g<0>", text)
+        plain, inner = marked(bare)
+        values = [self._value(one, depth + 1) for one in inner]
+        if not all(value is not None and value.isascii() and value.isdigit() for value in values):
             return None
-        plain = "".join(_split(marked, blanks="", signs=""))
-        return re.sub(f"{_MARK}([0-9]+){_MARK}", lambda mark: values[int(mark[1])] or "", plain)
+        return _calculated(re.sub(MARKED, lambda mark: values[int(mark[1])] or "0", plain))
 
 
-def _split(marked: str, blanks: str = " \t\r", signs: str = BETWEEN_COMMANDS) -> list[str]:
-    lexer = shlex.shlex(marked, posix=True, punctuation_chars=signs)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = blanks, True, ""
-    return list(lexer)
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_LARGEST = 1 << 63
 
 
-def _marked(text: str) -> tuple[str, list[_Expression]]:
-    """The text without comments, and each expression that a shell would replace as a mark with its number.
+def _calculated(text: str) -> str | None:
+    """The value of a sum of whole numbers, None where it is none, or does not fit into 63 bits."""
+    if len(text) > 200 or not re.fullmatch(r"[0-9+*/%()<>\s-]+", text):
+        return None
+    try:
+        value = _number(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ArithmeticError, ValueError, RecursionError):
+        return None
+    return str(value)
 
-    Raises:
-        ValueError: a substitution is not closed.
-    """
-    expressions: list[_Expression] = []
-    marked = [""]
-    place, quoted = 0, False
-    while place < len(text):
-        end = _end_of_expression(text, place)
-        if end is not None:
-            marked.append(f"{_MARK}{len(expressions)}{_MARK}")
-            expressions.append(_Expression(text[place:end], quoted))
-        elif text[place] == "#" and not quoted and _ends_word(marked[-1]):
-            end = place + len(text[place:].partition("\n")[0])
-        elif not quoted and (document := re.compile(_HERE_DOCUMENT).match(text, place)):
-            text = _without_document(text, document)
-            end = document.end()
+
+def _number(node: ast.expr) -> int:
+    """The value of a part of a sum. Raises ``ValueError`` for what is none, or too large."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        value = node.value
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _number(node.left), _number(node.right)
+        if isinstance(node.op, (ast.Pow, ast.LShift)) and right > 63:
+            raise ValueError(right)
+        value = _OPERATORS[type(node.op)](left, right)
+    else:
+        raise ValueError(node)
+    if not 0 <= value < _LARGEST:
+        raise ValueError(value)
+    return value
+
+
+def _as_quoted(document: str) -> str:
+    """The lines of a here-document as a text in double quotes, in which they mean the same."""
+    return re.sub(r"\\(?![$`\\\n])", r"\\\\", document).replace('"', '\\"')
+
+
+def _commands(words: Sequence[str], shell: _Shell) -> Iterator[_Raw]:
+    """The commands between the signs; what brackets and ``&&`` mean for them is told to the shell."""
+    raw, place, count = _Raw([], {}), 0, 0
+    while place < len(words):
+        word = words[place]
+        following = words[place + 1] if place + 1 < len(words) else ""
+        array = re.fullmatch(rf"({NAME}\+?)=", word) if following.startswith("(") else None
+        if array:
+            place, raw.arrays[array[1]], rest = _array(words, place + 1)
+        elif word.strip(BETWEEN_COMMANDS):
+            raw.words.append(word)
+            place, rest = place + 1, ""
         else:
-            end, plain = _plain_text(text, place, quoted=quoted)
-            quoted ^= plain == '"'
-            marked += [plain] if plain else []
-        place = end
-    return "".join(marked), expressions
+            place, rest = place + 1, word
+        if rest.startswith("(("):
+            place = _behind_sum(words, place, shell)
+        elif rest:
+            yield raw
+            raw, count = _Raw([], {}), count + 1
+            _tell(rest, shell)
+        if count > _MOST_COMMANDS:
+            return
+    yield raw
 
 
-def _without_document(text: str, begun: re.Match[str]) -> str:
-    """The text without the lines of a here-document, which are what some program reads and no words."""
-    indent = r"\t*" if begun["indented"] else ""
-    first = text.find("\n", begun.end()) + 1
-    last = (
-        re.compile(rf"(?m)^{indent}{re.escape(begun['quoted'] or begun['bare'])}$\n?").search(text, first)
-        if first
-        else None
-    )
-    return text[:first] + text[last.end() :] if last else text
+def _tell(signs: str, shell: _Shell) -> None:
+    """What signs between commands mean for those behind them."""
+    shell.defines = signs.startswith("()")
+    for sign in signs[2:] if shell.defines else signs:
+        if sign == "(":
+            shell.begin_subshell()
+        elif sign == ")":
+            shell.end_subshell()
+    shell.perhaps = "&&" in signs or "||" in signs
 
 
-def _ends_word(piece: str) -> bool:
-    """Whether a new word begins behind a piece of a text: it is none, or ends in a blank that is not escaped."""
-    return not piece or (piece[-1] in f" \t\r{BETWEEN_COMMANDS}" and not piece.startswith("\\"))
+def _array(words: Sequence[str], place: int) -> tuple[int, list[str], str]:
+    """The elements of an array whose bracket opens at a place; the place behind it, and the signs that close it."""
+    elements: list[str] = []
+    rest = words[place][1:]
+    while place + 1 < len(words) and ")" not in rest:
+        place += 1
+        if words[place].strip(BETWEEN_COMMANDS):
+            elements.append(words[place])
+        else:
+            rest = words[place]
+    return place + 1, elements, rest.partition(")")[2]
 
 
-_HERE_DOCUMENT = r"""<<(?P<indented>-?)[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"\n]+)(?P=quote)|\\?(?P<bare>[\w.-]+))"""
-_RUN = r"""<+|[^\\'"#$`<]+|\\(?P<literal>[$`])|\\."""
-_PLAIN_IN_QUOTES = rf"(?s)(?P<dropped>\\\n)|{_RUN}"
-_PLAIN = rf"""(?s)(?P<dropped>\\\n|\$(?=['"]))|{_RUN}|'[^']*'"""
-"""What a shell takes as it stands: a run of letters, an escape, a quotation in single quotes."""
-
-
-def _plain_text(text: str, place: int, *, quoted: bool) -> tuple[int, str]:
-    """Where the plain text ends that begins at a place, and what who splits words, and expands none, needs of it."""
-    found = re.compile(_PLAIN_IN_QUOTES if quoted else _PLAIN).match(text, place)
-    if found is None:
-        return place + 1, text[place]
-    return found.end(), "" if found["dropped"] else found["literal"] or found.group()
-
-
-def _end_of_expression(text: str, place: int) -> int | None:
-    """Where the expression ends that begins at a place; None where none does."""
-    opening = text[place : place + 2]
-    if opening == "$(":
-        return _end_of_nested(text, place + 2, "(", ")")
-    if opening == "${":
-        return _end_of_nested(text, place + 2, "{", "}")
-    found = re.compile(rf"\$(?:{_NAME}|[{_SPECIAL}])|`(?:\\.|[^`\\])*`", re.DOTALL).match(text, place)
-    if found is None and opening.startswith("`"):
-        raise ValueError("a substitution in backticks is not closed")
-    return found.end() if found else None
-
-
-def _end_of_nested(text: str, place: int, opens: str, closes: str) -> int:
-    """Behind the bracket that closes the one before a place; those in quotations count for nothing."""
-    depth = 1
-    signs = re.compile(rf"{_QUOTATION}|[{re.escape(opens + closes)}]", re.DOTALL)
-    while found := signs.search(text, place):
-        place = found.end()
-        depth += (found.group() == opens) - (found.group() == closes)
-        if depth == 0:
-            return place
-    raise ValueError("a substitution is not closed")
+def _behind_sum(words: Sequence[str], place: int, shell: _Shell) -> int:
+    """The place behind ``((…))``, whose variables only a run tells."""
+    end = next((end for end in range(place, len(words)) if words[end].startswith("))")), len(words))
+    for name in re.findall(rf"({NAME})(?=\s*(?:[^=!<>\s]?=[^=]|\+\+|--))", " ".join((*words[place:end], ""))):
+        shell.forget(name)
+    return end + 1

@@ -199,7 +199,7 @@ def test_wrapped_command(command: str) -> None:
     ("script", "master"),
     [
         ("HEAD=10.0.0.5; MOONCAKE_MASTER=$HEAD:50051 python3 train.py", "10.0.0.5:50051"),
-        ("HEAD=a; bash -c 'MOONCAKE_MASTER=$HEAD:1 python3 train.py'", "a:1"),
+        ("export HEAD=a; bash -c 'MOONCAKE_MASTER=$HEAD:1 python3 train.py'", "a:1"),
         ("MOONCAKE_MASTER=$HERE:1 python3 train.py", "here:1"),
         ("HEAD=a; MOONCAKE_MASTER='$HEAD:1' python3 train.py", "$HEAD:1"),
     ],
@@ -224,7 +224,7 @@ def test_variables_of_another_host(command: str) -> None:
     [
         ("MOONCAKE_MASTER=$HEAD:1 LOCAL_RANK=$SLURM_LOCALID train.py", {"MOONCAKE_MASTER", "LOCAL_RANK"}),
         ("export MOONCAKE_DEVICE=`pick`", {"MOONCAKE_DEVICE"}),
-        ("HEAD=(a b); MOONCAKE_MASTER=$HEAD:1 train.py", {"MOONCAKE_MASTER"}),
+        ("export MOONCAKE_PROTOCOL=tcp; $X && export MOONCAKE_PROTOCOL=rdma; x.py", {"MOONCAKE_PROTOCOL"}),
         ("srun --export=ALL,MOONCAKE_MASTER=$1 train.py", {"MOONCAKE_MASTER"}),
         ('ray job submit --runtime-env-json "{\\"env_vars\\": {\\"MC_X\\": \\"$A\\"}}" -- train.py', {"MC_X"}),
     ],
@@ -266,7 +266,7 @@ def test_launch_script_as_jobs_have_it() -> None:
     }"
     ray job submit --address="http://127.0.0.1:8265" \
        --runtime-env-json="${RUNTIME_ENV_JSON}" \
-       -- python3 train.py --actor-num-nodes 2 ${STORE_ARGS[@]}
+       -- python3 train.py --actor-num-nodes 2 "${STORE_ARGS[@]}"
     """
     pasted = read(["bash", "-c", script])
     assert pasted.faults == ()

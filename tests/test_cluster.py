@@ -400,7 +400,7 @@ def test_what_reaches_a_node_of_a_launch_line() -> None:
 
 def test_what_a_run_of_a_script_decides_on_a_node() -> None:
     """Of what only a run of the launch line tells, a node is asked about that of the runtime environment alone."""
-    script = """MOONCAKE_MASTER=$HEAD:1
+    script = """export MOONCAKE_MASTER=$HEAD:1
     ray job submit --runtime-env-json '{"env_vars": {"MOONCAKE_PROTOCOL": "'$PROTOCOL'"}}' -- python3 train.py"""
     pasted = read_pasted_command(["bash", "-c", script], {})
     assert set(pasted.unknown) == {"MOONCAKE_MASTER", "MOONCAKE_PROTOCOL"}

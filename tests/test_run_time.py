@@ -26,18 +26,18 @@ def test_told() -> None:
         Origin(Source.ENV, "MOONCAKE_MASTER"),
         "MOONCAKE_MASTER is $(hostname -i):1, with what $(hostname -i) gives when the script runs, "
         "so it is not checked here.",
-        "to have it checked, write what $(hostname -i) will give in its place.",
+        "to have it checked, write in place of $(hostname -i) what it will give.",
     )
 
 
 @pytest.mark.parametrize("expression", ["$HEAD", "${HEAD}"])
 def test_variable_can_be_set(expression: str) -> None:
-    """A variable that is missing can be set here."""
+    """A variable that is missing can be set."""
     fault = RunTime([expression]).fault("MOONCAKE_MASTER", expression, (), Origin(Source.ENV, "MOONCAKE_MASTER"))
     assert (
         fault.message == f"MOONCAKE_MASTER is what {expression} gives when the script runs, so it is not checked here."
     )
-    assert fault.fix == "to have it checked, set HEAD in this shell to what it will be there."
+    assert fault.fix == "to have it checked, set HEAD in the script, or write in its place what it will be."
 
 
 def test_init_kwargs_without_an_expression() -> None:
@@ -74,7 +74,7 @@ def test_form_that_a_run_decides(text: str, offences: list[str]) -> None:
     ("script", "codes"),
     [
         ("MOONCAKE_MASTER=$(hostname -i):50051 python3 train.py", ["MC131", "MC138"]),
-        ("MOONCAKE_MASTER=$(hostname -i):50051\nray job submit -- train.py", ["MC131", "MC132", "MC138"]),
+        ("export MOONCAKE_MASTER=$(hostname -i):50051\nray job submit -- train.py", ["MC131", "MC132", "MC138"]),
         (f'python3 train.py {FLAG} "$KWARGS"', ["MC131", "MC138"]),
         (f'python3 train.py {FLAG} "{{\\"master_server_address\\": \\"$HEAD:1\\"}}"', ["MC131", "MC138"]),
         ('ray job submit --runtime-env-json "$ENV" -- python3 train.py', ["MC131", "MC138"]),

@@ -115,11 +115,12 @@ def misspelt_flag() -> None:
 
 @reported_by_reading("MC135", Severity.WARNING)
 def unreadable_script() -> None:
-    """The script of a `bash -c` in a pasted command has a quotation that is not closed.
+    """The script of a `bash -c` in a pasted command has a quotation that is not closed, or Windows line ends.
 
-    Why: no shell runs it as it stands, and no flag or variable in it can be told.
+    Why: no shell runs it as it stands, and no flag or variable in it can be told. Of a Windows line end a shell makes a
+    part of the last word: the value "tcp" and a carriage return is no protocol.
 
-    Fix: close the quotation, or paste the command that stands in the script.
+    Fix: close the quotation, or paste the command that stands in the script; convert the lines: sed -i 's/\\r$//' FILE.
 
     Fires:
         explain --num-nodes 1 -- bash -c "python3 train.py --mooncake-store-init-kwargs '{"
@@ -155,16 +156,33 @@ def unopened_file() -> None:
 def known_at_run_time() -> None:
     """A script in a pasted command sets a value to something that only a run of it tells.
 
-    Sees `$(hostname -i)`, an expression in backticks, `$1`, `${A%:*}`, and a variable that neither the script nor this
-    shell sets. What a shell can tell beforehand is put in: `$HEAD` where the script or this shell sets it, and
-    `${HEAD:-10.0.0.5}`.
+    Sees `$(hostname -i)`, an expression in backticks, `$1`, `${A%:*}`, a variable that neither the script nor this
+    shell sets, and one that a branch, a loop or a function sets to something else. What a shell can tell beforehand is
+    put in: `$HEAD` where the script or this shell sets it, `${HEAD:-10.0.0.5}`, `$((4 << 30))`, `$(cat <<EOF …)`.
 
     Why: the value is left out of what is read, so nothing is said of it, and no other finding follows from its absence.
 
-    Fix: to have it checked, set the variable in this shell to what it will be, or write the value in its place.
+    Fix: to have it checked, set the variable in the script to what it will be, or write the value in its place.
 
     Fires:
         explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=$(hostname -i):50051 python3 train.py'
     Silent:
         explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=${HEAD_IP:-10.0.0.5}:50051 python3 train.py'
+    """
+
+
+@reported_by_reading("MC139", Severity.WARNING)
+def not_exported() -> None:
+    """A script in a pasted command sets one of the seven variables and does not export it.
+
+    Why: the variable stays in the shell, and the training that it starts never has it. What is shown here is what
+    holds without it.
+
+    Fix: write export before it, or put it before the command on the same line.
+
+    Fires:
+        explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=10.0.0.5:50051; python3 train.py'
+    Silent:
+        explain --num-nodes 2 -- bash -c 'export MOONCAKE_MASTER=10.0.0.5:50051; python3 train.py'
+        explain --num-nodes 2 -- bash -c 'MOONCAKE_MASTER=10.0.0.5:50051 python3 train.py'
     """

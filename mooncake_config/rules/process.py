@@ -60,6 +60,7 @@ _UNREAD = {
     "broken-json": "mend the JSON",
     "not-an-object": "mend the JSON",
     "unreadable-file": "let the file be read",
+    "unreadable-script": "mend the script",
 }
 """What may hold the master and could not be read, and the way to it."""
 
