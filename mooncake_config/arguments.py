@@ -308,6 +308,8 @@ def _script_words(text: str, reading: _Reading, depth: int) -> Iterator[str]:
     reading.unknown.update(script.unknown)
     lines = [_Line(command, *_line_words(command, reading, depth)) for command in script.commands]
     launch = max(lines, key=lambda line: line.rank)
+    if launch.rank == 1:  # with no flag of ours to tell it by, the training is what the lines before it prepare
+        launch = [line for line in lines if line.rank][-1]
     chosen = [launch] if launch.rank else lines
     sourcing = [line for line in lines[: lines.index(launch)] if line.words[:1] and line.words[0] in _SOURCING]
     reading.kept.update(launch.command.kept)
@@ -328,7 +330,8 @@ class _Line(NamedTuple):
         """How much there is in it of the launch of a training; 0 where nothing is."""
         ours = sum(word.partition("=")[0] in (*_JOB_FLAGS, RUNTIME_ENV_FLAG) for word in self.words)
         launches = any(re.fullmatch(_TRAINER, word.rpartition("/")[2]) for word in self.words)
-        runs = launches or _entrypoint(self.words) is not None or any(_script_files(self.words))
+        runs_file = any(runner not in _SOURCING for _, runner in _script_files(self.words))
+        runs = launches or runs_file or _entrypoint(self.words) is not None
         is_told = self.words[:1] in (("echo",), ("printf",), ("cat",), ("grep",))
         return 0 if is_told else 2 * ours + runs
 

@@ -210,6 +210,72 @@ def test_variables_of_a_script(script: str, master: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "{P}",
+        "sudo sysctl -w x=1\n{P}",
+        "{P}\nsudo rm -rf /tmp/ray",
+        "ssh worker 'ray start --address=a:1'\n{P}",
+        "env -i bash -c 'echo hi'\n{P}",
+        "env -u MOONCAKE_MASTER ray status\n{P}",
+        "docker run -e MOONCAKE_MASTER=c:1 image mooncake_master\n{P}",
+        "MOONCAKE_MASTER=b:1 ray start --head\n{P}",
+        "(export MOONCAKE_MASTER=b:1; ray start)\n{P}",
+        "{P}\nexport MOONCAKE_MASTER=b:1",
+        "echo export MOONCAKE_MASTER=b:1 --object-store-backend ray\n{P}",
+        "{P}\npython3 report.py",
+        "chmod +x run.sh\n{P}",
+        "bash <(sed x) && {P}",
+        "source env.sh\n{P}",
+        "for i in 1; do {P}; done",
+        "srun bash -c '{P}'",
+        "ray job submit -- {P}",
+    ],
+)
+def test_command_that_launches_the_training(lines: str) -> None:
+    """Of all commands of a script the launch counts, with what is exported until then; no other one touches it."""
+    program = "python3 train.py --object-store-backend mooncake --mooncake-replica-num 2"
+    pasted = read(["bash", "-c", f"export MOONCAKE_MASTER=a:1\n{lines.replace('{P}', program)}"])
+    assert pasted.variables == {"MOONCAKE_MASTER": "a:1"}
+    assert pasted.flags == {"--object-store-backend": "mooncake", "--mooncake-replica-num": "2"}
+    assert (pasted.cleared, pasted.unset, pasted.through_sudo) == (False, frozenset(), None)
+
+
+def test_launch_without_our_flags() -> None:
+    """Where no command has a flag of ours, the last one that runs a program is the training."""
+    script = "source env.sh\npython3 convert.py\nexport MOONCAKE_MASTER=a:1\npython3 train.py\necho done"
+    pasted = read(["bash", "-c", script])
+    assert pasted.variables == {"MOONCAKE_MASTER": "a:1"}
+    assert [fault.offence for fault in pasted.faults] == ["unopened-file"]
+
+
+def test_script_that_only_exports() -> None:
+    """A script that launches nothing is read to its end."""
+    assert read(["bash", "-c", "export MOONCAKE_MASTER=a:1\nexport MOONCAKE_PROTOCOL=tcp"]).variables == {
+        "MOONCAKE_MASTER": "a:1",
+        "MOONCAKE_PROTOCOL": "tcp",
+    }
+
+
+def test_variable_that_is_not_exported() -> None:
+    """A variable of ours that a script sets for itself is none of the training's, and is told."""
+    pasted = read(["bash", "-c", "MOONCAKE_MASTER=a:1\nMOONCAKE_X=1\npython3 train.py"])
+    assert pasted.variables == {}
+    (fault,) = pasted.faults
+    assert (fault.offence, fault.fields) == ("not-exported", ("master_server_address",))
+    assert fault.message == (
+        "the script sets MOONCAKE_MASTER to a:1 and does not export it, so no program that it starts has it."
+    )
+
+
+def test_windows_line_ends() -> None:
+    """A script with Windows line ends is told, and read as it was meant."""
+    pasted = read(["bash", "-c", "export MOONCAKE_MASTER=a:1\r\npython3 train.py\r\n"])
+    assert pasted.variables == {"MOONCAKE_MASTER": "a:1"}
+    assert [fault.offence for fault in pasted.faults] == ["unreadable-script"]
+
+
+@pytest.mark.parametrize(
     "command",
     ["ssh node-2 'MOONCAKE_MASTER=$HERE:1 train.py'", "docker run image bash -c 'MOONCAKE_MASTER=$HERE:1 train.py'"],
 )
