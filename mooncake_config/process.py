@@ -40,7 +40,7 @@ class Backend(str, Enum):
     MOONCAKE = "mooncake"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Process:
     """One process of the job: who it is, every claim on its settings, and the values that hold.
 
@@ -112,18 +112,17 @@ class Process:
             and (isinstance(value, str) or not raw.isalnum())
         ]
         unread = [item for item in self.variables.variables.items() if item[0] not in _READ]
-        keep = object.__setattr__  # a frozen instance is written to once, here
-        keep(self, "endpoints", tuple(endpoints))
-        keep(self, "odd_endpoints", tuple(odd))
-        keep(self, "odd_names", tuple(names))
-        keep(self, "odd_sizes", tuple(sizes))
-        keep(self, "urls", tuple([item for item in addresses if "://" in item[1]]))
-        keep(self, "device_text", devices)
-        keep(self, "own_endpoint", dict(endpoints).get("local_hostname"))
-        keep(self, "respelt", tuple(respelt))
-        keep(self, "unread_variables", tuple(sorted(unread)))
+        self.endpoints = tuple(endpoints)
+        self.odd_endpoints = tuple(odd)
+        self.odd_names = tuple(names)
+        self.odd_sizes = tuple(sizes)
+        self.urls = tuple([item for item in addresses if "://" in item[1]])
+        self.device_text = devices
+        self.own_endpoint = dict(endpoints).get("local_hostname")
+        self.respelt = tuple(respelt)
+        self.unread_variables = tuple(sorted(unread))
         contributes = self.topology.contributes_segment(self.role)
-        keep(self, "contributed", self.size("global_segment_size") if contributes else None)
+        self.contributed = self.size("global_segment_size") if contributes else None
 
     @property
     def contributes_segment(self) -> bool:

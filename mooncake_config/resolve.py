@@ -246,7 +246,7 @@ def _validate(
     except ValidationError as refusal:
         faults = tuple(_faults_of(refusal, ledger))
         return None, dict(_good_values(ledger, {name for fault in faults for name in fault.fields})), faults
-    return settings, dict(vars(settings)), ()
+    return settings, vars(settings), ()
 
 
 def _faults_of(refusal: ValidationError, ledger: Ledger) -> Iterator[Fault]:
