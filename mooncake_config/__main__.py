@@ -3,7 +3,7 @@
 import gc
 import sys
 
-gc.disable()  # what the imports make lives to the end, and looking through it for garbage is a twentieth of a start
+gc.disable()  # what the imports make lives to the end, and looking through it for garbage takes its time
 
 from mooncake_config.cli import main  # noqa: E402 - after the line above, which is about it
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import re
 import shlex
@@ -19,15 +18,17 @@ from mooncake_config.init_kwargs import InitKwargs, JsonObject, decode_json
 from mooncake_config.json_damage import EXAMPLE
 from mooncake_config.process import Backend
 from mooncake_config.provenance import Origin, Source
-from mooncake_config.run_time import FIELD_OF, RunTime
+from mooncake_config.run_time import RunTime
 from mooncake_config.script import Command, read_script
-from mooncake_config.shell_words import BETWEEN_COMMANDS
-from mooncake_config.sources import RUNTIME_ENV_FLAG
+from mooncake_config.shell_words import BETWEEN_COMMANDS, NAME
+from mooncake_config.sources import PASTED_SPOT, RUNTIME_ENV_FLAG
 
 BACKEND_FLAG = "--object-store-backend"
 REPLICA_FLAG = "--mooncake-replica-num"
 _JOB_FLAGS = (BACKEND_FLAG, INIT_KWARGS_FLAG, REPLICA_FLAG)
-_ASSIGNMENT = r"[A-Za-z_][A-Za-z0-9_]*="
+_ASSIGNMENT = f"{NAME}="
+_PASTED = Origin(Source.CLI, PASTED_SPOT)
+_SOURCING = ("source", ".")
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash")
 _SCRIPTS_DEEP = 3
 """How many scripts inside scripts are read."""
@@ -145,6 +146,7 @@ class PastedCommand:
         init_kwargs: the init kwargs among the flags, less what only a run of its script tells; None where it has none.
         unknown: the variables that it sets to what only a run of its script tells, as they stand there.
         unknown_flags: the flags whose value, a backend or a number, only a run of its script tells.
+        kept: the variables that its script sets and exports to nobody.
     """
 
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -161,6 +163,7 @@ class PastedCommand:
     init_kwargs: InitKwargs = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     unknown_flags: frozenset[str] = frozenset()
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> PastedCommand:
@@ -178,9 +181,9 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
     Raises:
         WrongUse: a flag of ours without its value.
     """
-    reading = _Reading(environ, [], set(), {})
-    spelt = list(_spelt_out(words, reading, _SCRIPTS_DEEP))
-    run_time = RunTime(reading.unknown)
+    gathered = _Gathered(environ, [], set(), {})
+    spelt = list(_spelt_out(words, gathered, _SCRIPTS_DEEP))
+    run_time = RunTime(gathered.unknown)
     flags = dict(_flag_values(spelt, _JOB_FLAGS))
     unknown_flags = run_time.parted({flag: text for flag, text in flags.items() if flag != INIT_KWARGS_FLAG})[1]
     leading = _leading(spelt)
@@ -191,19 +194,12 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
     scripts = dict(_script_files(spelt))
     runtime_env_files = () if entrypoint is None else _values_of(spelt, ("--runtime-env", "--runtime_env"))
     unopened = (*(_unopened_script(*item) for item in scripts.items()), *map(_unopened_environment, runtime_env_files))
-    kept = {
-        name: text for name, text in reading.kept.items() if name in FIELD_OF and name not in {**variables, **unknown}
-    }
-    told = (
-        *run_time.faults_of_flags(unknown_flags),
-        *run_time.faults_of_variables(unknown, spots),
-        *itertools.starmap(_unexported, kept.items()),
-    )
+    told = (*run_time.faults_of_flags(unknown_flags), *run_time.faults_of_variables(unknown, spots))
     return PastedCommand(
         {flag: text for flag, text in flags.items() if flag not in unknown_flags},
         variables,
         spots,
-        (*reading.faults, *_odd_flags(spelt), *env_faults, *unopened, *told),
+        (*gathered.faults, *_odd_flags(spelt), *env_faults, *unopened, *told),
         submits=entrypoint is not None and not runtime_env_files,  # a file may hold env_vars too
         for_driver=frozenset(_leading(entrypoint or ()).variables),
         cleared=leading.cleared,
@@ -214,10 +210,11 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
         init_kwargs=run_time.init_kwargs(flags[INIT_KWARGS_FLAG]) if INIT_KWARGS_FLAG in flags else None,
         unknown=unknown,
         unknown_flags=frozenset(unknown_flags),
+        kept={name: text for name, text in gathered.kept.items() if name not in {**variables, **unknown}},
     )
 
 
-class _Reading(NamedTuple):
+class _Gathered(NamedTuple):
     """What scripts are read with, and what is gathered meanwhile.
 
     Attributes:
@@ -231,33 +228,35 @@ class _Reading(NamedTuple):
     unknown: set[str]
     kept: dict[str, str]
 
-    def elsewhere(self) -> _Reading:
+    def elsewhere(self) -> _Gathered:
         """The same for a script that starts with other variables, of which nothing is known here."""
         return self._replace(environ={})
 
 
-def _spelt_out(words: Sequence[str], reading: _Reading, depth: int) -> Iterator[str]:
+def _spelt_out(words: Sequence[str], gathered: _Gathered, depth: int) -> Iterator[str]:
     """The words, those of a script that stands in one of them each on its own."""
     if len(words) == 1 and depth and re.search(r"\s", words[0].strip()):
-        yield from _script_words(words[0], reading, depth)
+        yield from _script_words(words[0], gathered, depth)
         return
     state = ""
     for at, word in enumerate(words):
         if depth and (start := _remote_command(words, at)):
             end = next((end for end in range(start, len(words)) if _separates(words[end])), len(words))
             yield from (*words[at:start], ";")
-            yield from _script_words(" ".join(words[start:end]), reading.elsewhere(), depth)  # as ssh itself joins them
-            yield from _spelt_out(words[end:], reading, depth)
+            yield from _script_words(
+                " ".join(words[start:end]), gathered.elsewhere(), depth
+            )  # as ssh itself joins them
+            yield from _spelt_out(words[end:], gathered, depth)
             return
         if state == "script" and depth:
             yield ";"  # a command begins here
-            yield from _script_words(word, reading, depth)
+            yield from _script_words(word, gathered, depth)
             state = ""
         else:
             yield word
             state = _state_after(word, state)
             if word.rpartition("/")[2] in _CONTAINERS:
-                reading = reading.elsewhere()
+                gathered = gathered.elsewhere()
 
 
 def _state_after(word: str, state: str) -> str:
@@ -293,64 +292,75 @@ def _remote_command(words: Sequence[str], at: int) -> int | None:
     return command if command < len(words) and not any(map(_separates, words[place : command + 1])) else None
 
 
-def _script_words(text: str, reading: _Reading, depth: int) -> Iterator[str]:
+def _script_words(text: str, gathered: _Gathered, depth: int) -> Iterator[str]:
     """The command of a script that launches the training, behind what it exports until then; all where none does."""
     try:
-        script = read_script(text.replace("\r\n", "\n"), reading.environ)
-    except ValueError:
-        message = f"a quotation in {shown(text)} is not closed, so no shell can run it and nothing of it is read here."
+        script = read_script(text.replace("\r\n", "\n"), gathered.environ)
+    except ValueError as error:
+        message = f"{error} in {shown(text)}, so no shell can run it as it stands, and nothing of it is read here."
         fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
-        reading.faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
+        gathered.faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
         return
     if "\r\n" in text:
         message = "the script has Windows line ends, of which a shell makes a part of each last word."
-        reading.faults.append(Fault("unreadable-script", (), _PASTED, message, "convert it: sed -i 's/\\r$//' FILE."))
-    reading.unknown.update(script.unknown)
-    lines = [_Line(command, *_line_words(command, reading, depth)) for command in script.commands]
-    launch = max(lines, key=lambda line: line.rank)
-    if launch.rank == 1:  # with no flag of ours to tell it by, the training is what the lines before it prepare
-        launch = [line for line in lines if line.rank][-1]
-    chosen = [launch] if launch.rank else lines
-    sourcing = [line for line in lines[: lines.index(launch)] if line.words[:1] and line.words[0] in _SOURCING]
-    reading.kept.update(launch.command.kept)
-    for line in [*sourcing, *chosen]:
-        given = launch.command.given if line is chosen[-1] else {}
-        yield from ("export", *(f"{name}={value}" for name, value in given.items()), ";") if given else ()
+        gathered.faults.append(Fault("unreadable-script", (), _PASTED, message, "convert it: sed -i 's/\\r$//' FILE."))
+    gathered.unknown.update(script.unknown)
+    gathered.faults.extend(map(_unknown_exports, sorted(script.exports)))
+    lines = [_line(command, gathered, depth) for command in script.commands]
+    launch = _launch(lines)
+    launching = lines if launch is None else [lines[launch]]
+    chosen = [*_sourcing(lines[:launch] if launch else ()), *launching]
+    given = {name: value for line in launching for name, value in line.command.given.items()}
+    gathered.kept.update(chosen[-1].command.kept)
+    yield from ("export", *(f"{name}={value}" for name, value in given.items()), ";")
+    for line in chosen:
         yield from (*line.words, ";")
-        reading.faults.extend(line.faults)
+        gathered.faults.extend(line.inside.faults)
+        gathered.kept.update(line.inside.kept)
+
+
+def _unknown_exports(expression: str) -> Fault:
+    message = f"which variables {shown(expression)} sets is known when the script runs; none of them is read here."
+    fix = "to have them checked, write the lines that set them in its place."
+    return Fault("known-at-run-time", (), _PASTED, message, fix)
 
 
 class _Line(NamedTuple):
+    """A command of a script: its words, those of a script in it each on its own, and what was gathered from that."""
+
     command: Command
     words: tuple[str, ...]
-    faults: tuple[Fault, ...]
+    inside: _Gathered
 
     @property
     def rank(self) -> int:
         """How much there is in it of the launch of a training; 0 where nothing is."""
+        if self.words[:1] in _TELLING:
+            return 0
         ours = sum(word.partition("=")[0] in (*_JOB_FLAGS, RUNTIME_ENV_FLAG) for word in self.words)
         launches = any(re.fullmatch(_TRAINER, word.rpartition("/")[2]) for word in self.words)
         runs_file = any(runner not in _SOURCING for _, runner in _script_files(self.words))
-        runs = launches or runs_file or _entrypoint(self.words) is not None
-        is_told = self.words[:1] in (("echo",), ("printf",), ("cat",), ("grep",))
-        return 0 if is_told else 2 * ours + runs
+        return 2 * ours + (launches or runs_file or _entrypoint(self.words) is not None)
 
 
-def _line_words(command: Command, reading: _Reading, depth: int) -> tuple[tuple[str, ...], tuple[Fault, ...]]:
-    """The words of a command, those of a script in it each on its own, and what is found in that."""
-    inside = _Reading({**reading.environ, **command.given}, [], reading.unknown, reading.kept)
-    return tuple(_spelt_out(command.words, inside, depth - 1)), tuple(inside.faults)
+_TELLING = (("echo",), ("printf",), ("cat",), ("grep",))
 
 
-_PASTED = Origin(Source.CLI, "pasted command")
+def _line(command: Command, gathered: _Gathered, depth: int) -> _Line:
+    inside = _Gathered({**gathered.environ, **command.given}, [], gathered.unknown, {})
+    return _Line(command, tuple(_spelt_out(command.words, inside, depth - 1)), inside)
 
 
-_SOURCING = ("source", ".")
+def _launch(lines: Sequence[_Line]) -> int | None:
+    """The place of the launch of the training: the first with most of our flags, without any the last that runs one."""
+    ranks = [line.rank for line in lines]
+    most = max(ranks)
+    places = [place for place, rank in enumerate(ranks) if rank == most]
+    return None if not most else places[-1 if most == 1 else 0]
 
 
-def _unexported(name: str, text: str) -> Fault:
-    message = f"the script sets {name} to {shown(text)} and does not export it, so no program that it starts has it."
-    return Fault("not-exported", FIELD_OF[name], Origin(Source.ENV, name), message, f"write export {name}=… there.")
+def _sourcing(lines: Sequence[_Line]) -> list[_Line]:
+    return [line for line in lines if line.words[:1] and line.words[0] in _SOURCING]
 
 
 def _script_files(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -414,10 +424,14 @@ def _flag_values(words: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[
             continue
         if equals:
             yield flag, value
-        elif position + 1 < len(words) and not words[position + 1].startswith("--"):
-            yield flag, words[position + 1]
+        elif (following := words[position + 1 : position + 2]) and not _is_no_value(following[0]):
+            yield flag, following[0]
         else:
             raise WrongUse(f"{flag} in the pasted command has no value")
+
+
+def _is_no_value(word: str) -> bool:
+    return word.startswith("--") or _separates(word)
 
 
 def _full_flag(name: str) -> str:

@@ -143,7 +143,7 @@ def for_nodes(job: Job) -> Job:
     handed = {name: text for name, text in pasted.variables.items() if name in pasted.spots}
     unknown = {name: text for name, text in pasted.unknown.items() if name in pasted.spots}
     faults = tuple(fault for fault in job.faults if fault.origin.spot not in pasted.unknown)
-    return replace(job, pasted=replace(nothing, variables=handed, unknown=unknown), faults=faults)
+    return replace(job, pasted=replace(nothing, variables=handed, unknown=unknown, kept={}), faults=faults)
 
 
 def _empty_cluster(job: Job, same: Sequence[str]) -> Cluster:

@@ -52,14 +52,14 @@ _KNOWN = frozenset(spec.name for spec in FIELDS)
 
 
 class Reading(NamedTuple):
-    """What was read: claims, faults, and the spot that they came from."""
+    """What was read: claims, and faults."""
 
     claims: Mapping[str, Claim] = {}
     faults: tuple[Fault, ...] = ()
 
 
 InitKwargs = str | Mapping[str, object] | Reading | None
-"""Reading: what was read before, elsewhere. Standard input can be read once only, and by one process."""
+"""Reading: what was read before: standard input can be read once only, and of a script only a run tells a part."""
 
 
 class JsonObject(dict[str, object]):

@@ -13,12 +13,9 @@ from mooncake_config.init_kwargs import InitKwargs
 from mooncake_config.process import Backend, Process
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.resolve import resolve_process
-from mooncake_config.settings import FIELDS
+from mooncake_config.settings import BY_VARIABLE
 from mooncake_config.sources import RUNTIME_ENV_FLAG, Environment, real_environment
 from mooncake_config.topology import Role, Topology
-
-_BY_VARIABLE = {spec.wiring.variable: spec for spec in FIELDS if spec.wiring.variable}
-"""The fields that have a variable, by its name."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class Job:
     """A question about one process of a job, before any environment or node answers it. It pickles.
 
     Attributes:
-        init_kwargs: the CLI's claims, unread.
+        init_kwargs: the CLI's claims, unread but for those of a script of which only a run tells a part.
         topology: the job's shape as far as it is given.
         pasted: what a training command sets.
         faults: what was already found while the launch line was read.
@@ -64,9 +61,11 @@ def _environment(pasted: PastedCommand) -> Environment:
 
 
 def _drops(process: Process, pasted: PastedCommand) -> Iterator[Fault | None]:
-    """The variables of this shell that the command hands to nobody, or perhaps to nobody."""
+    """The variables of this shell and of the script that the command hands to nobody, or perhaps to nobody."""
     if process.backend is not Backend.MOONCAKE:
         return
+    for name, text in pasted.kept.items():
+        yield _unexported(process, name, text)
     if pasted.submits:
         yield _submitter_only_variables(process, pasted)
     elif pasted.through_sudo is not None:
@@ -75,11 +74,22 @@ def _drops(process: Process, pasted: PastedCommand) -> Iterator[Fault | None]:
         yield _variables_before_env(pasted)
 
 
+def _unexported(process: Process, name: str, text: str) -> Fault | None:
+    """A variable that a script keeps for itself, where its field has no stronger claim."""
+    spec = BY_VARIABLE.get(name)
+    origin = process.ledger.origin(spec.name) if spec else None
+    if spec is None or (origin and origin.source is Source.CLI):
+        return None
+    message = f"the script sets {name} to {shown(text)} and does not export it, so no program that it starts has it."
+    fix = f"write export {name}=… there."
+    return Fault("not-exported", (spec.name,), Origin(Source.ENV, name), message, fix)
+
+
 def _variables_before(process: Process, program: str, handed: Collection[str]) -> Fault | None:
     """The fields that variables win which ``sudo`` or ``ssh`` drops, where rules of theirs do not say otherwise."""
     lost = {
         variable: spec.name
-        for variable, spec in _BY_VARIABLE.items()
+        for variable, spec in BY_VARIABLE.items()
         if variable not in handed and process.ledger.origin(spec.name) == Origin(Source.ENV, variable)
     }
     if not lost:
@@ -97,7 +107,7 @@ def _variables_before_env(pasted: PastedCommand) -> Fault | None:
     real = real_environment(None)
     lost = {
         variable: spec.name
-        for variable, spec in _BY_VARIABLE.items()
+        for variable, spec in BY_VARIABLE.items()
         if real.get(variable, "").strip() and variable not in pasted.variables
         if pasted.cleared or variable in pasted.unset
     }
@@ -117,7 +127,7 @@ def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault 
     heard = {*pasted.spots, *(pasted.for_driver if process.role is Role.DRIVER else ())}
     unheard = {
         variable: (spec, raw)
-        for variable, spec in _BY_VARIABLE.items()
+        for variable, spec in BY_VARIABLE.items()
         if variable not in heard and (raw := _text_of(variable, process, pasted)) is not None
     }
     if not unheard:
@@ -137,5 +147,7 @@ def _submitter_only_variables(process: Process, pasted: PastedCommand) -> Fault 
 
 def _text_of(variable: str, process: Process, pasted: PastedCommand) -> object:
     """What a variable of a field holds where it wins, or would once the script runs that sets it; None elsewhere."""
-    claim = process.winner(_BY_VARIABLE[variable].name)
+    claim = process.winner(BY_VARIABLE[variable].name)
+    if claim and claim.origin.source is Source.CLI:
+        return None
     return pasted.unknown.get(variable) or (claim.raw if claim and claim.origin.source is Source.ENV else None)

@@ -17,7 +17,7 @@ from mooncake_config.ray_node import NodeAddress
 from mooncake_config.settings import FIELDS
 from mooncake_config.sizes import BUFFER_RANGE, DEFAULT_CHUNK
 from mooncake_config.sources import Environment
-from mooncake_config.topology import Role, Topology
+from mooncake_config.topology import RANK_VARIABLES, Role, Topology
 from mooncake_config.variables import GID_INDEX_NAMES
 
 Value = int | str | None
@@ -29,7 +29,7 @@ _READ = frozenset((*(spec.wiring.variable for spec in FIELDS), GID_INDEX_NAMES[1
 """No near miss, and no other tool's: the seven, and the name of NCCL's that the engine reads as well."""
 
 
-RANK_VARIABLE = Origin(Source.ENV, "LOCAL_RANK")
+RANK_VARIABLE = Origin(Source.ENV, RANK_VARIABLES[0])
 """Where the local rank is set unless it is given."""
 
 
@@ -123,6 +123,12 @@ class Process:
         self.unread_variables = tuple(sorted(unread))
         contributes = self.topology.contributes_segment(self.role)
         self.contributed = self.size("global_segment_size") if contributes else None
+
+    @property
+    def open_fields(self) -> tuple[str, ...]:
+        """The fields that a launch script sets to what only a run of it tells, each once."""
+        told = (fault.fields for fault in self.faults if fault.offence == "known-at-run-time")
+        return tuple(dict.fromkeys(name for fields in told for name in fields))
 
     @property
     def contributes_segment(self) -> bool:

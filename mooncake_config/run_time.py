@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from mooncake_config.display import shown
@@ -11,14 +11,13 @@ from mooncake_config.findings import Fault, Malformed
 from mooncake_config.init_kwargs import FLAG as INIT_KWARGS_FLAG
 from mooncake_config.init_kwargs import InitKwargs, JsonObject, Reading, decode_json, read_init_kwargs
 from mooncake_config.provenance import Origin, Source
-from mooncake_config.settings import FIELDS
+from mooncake_config.settings import BY_VARIABLE
+from mooncake_config.shell_words import NAME
+from mooncake_config.topology import RANK_VARIABLES
 
-FIELD_OF = {spec.wiring.variable: (spec.name,) for spec in FIELDS if spec.wiring.variable}
-"""The field that each of the seven variables claims, as a fault names it."""
 _TOKEN = "72634019587"
 """What begins the numbers that stand for expressions: no setting holds it."""
 _MOST = 1000
-_RANKS = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
 class RunTime:
@@ -39,7 +38,11 @@ class RunTime:
 
     def restored(self, text: str) -> str:
         """A text with the expressions where their numbers stand."""
-        return re.sub(f"{_TOKEN}([0-9]{{3}})", lambda token: self._expressions[int(token[1])], text)
+        return self._with_each(text, lambda expression: expression)
+
+    def _with_each(self, text: str, put: Callable[[str], str]) -> str:
+        numbers = {f"{_TOKEN}{number:03}": expression for number, expression in enumerate(self._expressions)}
+        return re.sub(f"{_TOKEN}[0-9]{{3}}", lambda token: put(numbers.get(token[0], token[0])), text)
 
     def decides_form(self, text: str) -> bool:
         """Whether only a run tells the whole: the name of a file, or all of the JSON."""
@@ -51,8 +54,9 @@ class RunTime:
             return False
 
     def restored_fault(self, fault: Fault) -> Fault:
-        """A fault of a text with numbers, as one of the text itself."""
-        return replace(fault, message=self.restored(fault.message), fix=self.restored(fault.fix))
+        """A fault of a text with numbers, as one of the text itself, in which places are others."""
+        message = re.sub(r" at column [0-9]+(?: of line [0-9]+)?", "", fault.message)
+        return replace(fault, message=self._with_each(message, shown), fix=self._with_each(fault.fix, shown))
 
     def init_kwargs(self, text: str) -> InitKwargs:
         """The init kwargs that a text holds, less what a run decides; the text itself where that is nothing."""
@@ -78,10 +82,10 @@ class RunTime:
 
     def faults_of_variables(self, unknown: Mapping[str, str], spots: Mapping[str, str]) -> tuple[Fault, ...]:
         """A fault for each of such variables that would be read as a value."""
-        read = ((name, text) for name, text in unknown.items() if name in FIELD_OF or name in _RANKS)
+        read = [name for name in unknown if name in BY_VARIABLE or name in RANK_VARIABLES]
+        fields = {name: (BY_VARIABLE[name].name,) if name in BY_VARIABLE else () for name in read}
         return tuple(
-            self.fault(name, text, FIELD_OF.get(name, ()), Origin(Source.ENV, spots.get(name, name)))
-            for name, text in read
+            self.fault(name, unknown[name], fields[name], Origin(Source.ENV, spots.get(name, name))) for name in read
         )
 
     def fault(self, what: str, text: str, fields: tuple[str, ...], origin: Origin) -> Fault:
@@ -90,10 +94,11 @@ class RunTime:
         gives = f"what {shown(expression)} gives when the script runs, so it is not checked here."
         message = f"{what} is {gives}" if text == expression else f"{what} is {shown(text)}, with {gives}"
         if expression.strip("${}") == what:
-            message = f"{what} is set to more than one value, and which of them holds is known when the script runs."
-            fix = "to have it checked, paste the script with the line alone that will hold."
-            return Fault("known-at-run-time", fields, origin, message, fix)
-        variable = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", expression, re.ASCII)
+            message = f"what {what} holds is known when the script runs, so it is not checked here."
+            return Fault(
+                "known-at-run-time", fields, origin, message, "to have it checked, write there what it will be."
+            )
+        variable = re.fullmatch(rf"\$\{{?({NAME})\}}?", expression)
         fix = f"write in place of {shown(expression)} what it will give"
         if variable:
             fix = f"set {variable[1]} in the script, or write in its place what it will be"

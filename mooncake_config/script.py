@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ _SETTING = ("read", "mapfile", "readarray", "getopts", "let")
 """Commands that give variables a value which only a run tells."""
 _LONGEST_VALUE = 10_000
 _LONGEST_WORD = 100_000
-_MOST_COMMANDS = 10_000
+_MOST_COMMANDS = _MOST_ELEMENTS = 10_000
 _DEEPEST = 20
 """What bounds the text that a script can make of itself, and how deep a default may hide in another."""
 
@@ -48,10 +49,12 @@ class Script(NamedTuple):
 
     ``unknown`` are the expressions that are left in words and values as they stand, such as ``$(hostname -i)``: what
     they give is known when the script runs. ``commands`` end with one without words: the state behind the last line.
+    ``exports`` are those of them that are exported or run as a whole, so that they may set any variable.
     """
 
     commands: tuple[Command, ...]
     unknown: frozenset[str]
+    exports: frozenset[str]
 
 
 def read_script(text: str, environ: Mapping[str, str]) -> Script:
@@ -67,7 +70,7 @@ def read_script(text: str, environ: Mapping[str, str]) -> Script:
     """
     shell = _Shell(environ)
     commands = tuple(shell.read(text.replace(MARK, ""), 0))
-    return Script((*commands, shell.command(())), frozenset(shell.unknown))
+    return Script((*commands, shell.command(())), frozenset(shell.unknown), frozenset(shell.exports))
 
 
 class _Raw(NamedTuple):
@@ -92,6 +95,9 @@ class _Shell:
         self.outside: list[tuple[dict[str, str], dict[str, list[str]], set[str], set[str]]] = []
         self.perhaps = self.defines = False
         self.ended = False
+        self.count = 0
+        self.exports: set[str] = set()
+        self.by_functions: set[str] = set()
         self.expressions: list[Expression] = []
 
     def command(self, words: Sequence[str], prefix: Mapping[str, str] | None = None) -> Command:
@@ -105,7 +111,8 @@ class _Shell:
         """The commands of a text, each expanded before the next is read."""
         outer, (plain, self.expressions) = self.expressions, marked(text)
         for raw in _commands(split(plain), self):
-            if not self.ended:
+            self.count += 1
+            if not self.ended and self.count < _MOST_COMMANDS:
                 yield from self._run(raw, depth)
         self.expressions = outer
 
@@ -114,10 +121,12 @@ class _Shell:
         prefix: dict[str, str] = {}
         for name, elements in raw.arrays.items():
             self._set_array(name, [one for element in elements for one in self._expanded(element)])
+        before = dict(self.values)
         while words and (found := re.fullmatch(_ASSIGNMENT, words[0])):
-            value = self._whole(found[3])
-            prefix[found[1]] = (self._held(found[1]) or "") + value if found[2] else value
+            prefix[found[1]] = (self._held(found[1]) or "") * bool(found[2]) + self._whole(found[3])
+            self.values[found[1]] = prefix[found[1]]  # the next one sees it, and a program's arguments do not
             words = words[1:]
+        self.values = before
         if not words:
             for name, value in prefix.items():
                 self._assign(name, value)
@@ -137,7 +146,7 @@ class _Shell:
             elif keyword in ("done", "fi", "esac", "}") and self.blocks:
                 self.blocks.pop()
             elif keyword == "{":
-                self.blocks.append("function" if self.defines else "{")
+                self.blocks.append("function" if self.defines else "perhaps" if self.perhaps else "{")
             if keyword in ("for", "select") and words:
                 self.forget(words[0])
             if keyword in ("for", "select", "case"):
@@ -146,26 +155,29 @@ class _Shell:
                 self.defines, words = True, words[1:]
         return words
 
-    def begin_subshell(self) -> None:
-        """What is set from here on is lost behind the bracket."""
-        self.blocks.append("(")
-        self.outside.append((dict(self.values), dict(self.arrays), set(self.exported), set(self.unset)))
-
-    def end_subshell(self) -> None:
-        """Behind the bracket of a subshell all is as it was before; any other bracket ends nothing."""
-        if self.blocks[-1:] == ["("]:
-            self.blocks.pop()
-            self.values, self.arrays, self.exported, self.unset = self.outside.pop()
+    def hear(self, signs: str) -> None:
+        """Takes the signs between two commands, and what they mean for the next."""
+        self.defines = signs.startswith("()")
+        for sign in signs[2:] if self.defines else signs:
+            if sign == "(":
+                self.blocks.append("(")
+                self.outside.append((dict(self.values), dict(self.arrays), set(self.exported), set(self.unset)))
+            elif sign == ")" and self.blocks[-1:] == ["("]:
+                self.blocks.pop()
+                self.values, self.arrays, self.exported, self.unset = self.outside.pop()
+        self.perhaps = "&&" in signs or "||" in signs
 
     def _runs_perhaps(self) -> bool:
-        return self.perhaps or any(block not in "({" for block in self.blocks)
+        return self.perhaps or any(block not in ("(", "{") for block in self.blocks)
 
     def _builtin(self, name: str, raw: list[str], depth: int) -> Iterator[Command]:
         if name in _DECLARING:
             self._declare(name, raw)
             return
         words = [word for raw_word in raw for word in self._expanded(raw_word)]
-        if name == "eval" and depth < _DEEPEST:
+        if name == "eval" and (unknown := self.unknown.intersection(words)):
+            self.exports.update(unknown)
+        elif name == "eval" and depth < _DEEPEST:
             yield from self.read(" ".join(words), depth + 1)
         elif name == "printf" and "-v" not in words:
             yield self.command((name, *words))
@@ -177,8 +189,17 @@ class _Shell:
             self._give(name, words)
 
     def _set(self, words: Sequence[str]) -> None:
-        if words[:1] in (["-a"], ["+a"]) or "allexport" in words:
-            self.exports_all = words[0].startswith("-")
+        for word in itertools.takewhile(lambda word: word != "--", words):
+            if re.fullmatch(r"[-+]\w*a\w*", word) or (word == "allexport"):
+                self.exports_all = not words[0].startswith("+")
+
+    def _declared(self, raw: str) -> list[str]:
+        """An assignment as it stands, to be expanded whole; of any other word what it becomes."""
+        if re.fullmatch(_ASSIGNMENT, raw):
+            return [raw]
+        words = self._expanded(raw)
+        self.exports.update(word for word in words if word in self.unknown)
+        return words
 
     def _give(self, name: str, words: Sequence[str]) -> None:
         """What ``unset`` takes away, and what ``read`` and its like give, which only a run tells."""
@@ -191,9 +212,9 @@ class _Shell:
                 self.unset.add(word)
 
     def _declare(self, name: str, raw: list[str]) -> None:
-        options = "".join(word for word in raw if word.startswith(("-", "+")))
+        options = "".join(word for word in raw if word.startswith("-"))
         exports = name == "export" or "x" in options
-        for word in raw:
+        for word in (one for raw_word in raw for one in self._declared(raw_word)):
             found = re.fullmatch(_ASSIGNMENT, word)
             if found:
                 self._assign(found[1], (self._held(found[1]) or "") * bool(found[2]) + self._whole(found[3]))
@@ -213,7 +234,9 @@ class _Shell:
 
     def _assign(self, name: str, value: str) -> None:
         before = self._held(name)
-        if self._runs_perhaps() and before is not None and before != value:
+        if "function" in self.blocks:
+            self.by_functions.add(name)
+        if (self._runs_perhaps() or name in self.by_functions) and before not in (None, value):
             value = self._open(f"${name}")
         self._keep(name, value if len(value) <= _LONGEST_VALUE else self._open(f"${name}"))
 
@@ -229,7 +252,8 @@ class _Shell:
         if self._runs_perhaps() and not appends and before not in ([], elements):
             elements = [self._open(f"${{{name}[@]}}")]
         self.values.pop(name, None)
-        self.arrays[name] = [*before, *elements] if appends else elements
+        elements = [*before, *elements] if appends else elements
+        self.arrays[name] = elements if len(elements) <= _MOST_ELEMENTS else [self._open(f"${{{name}[@]}}")]
 
     def _held(self, name: str) -> str | None:
         if name in self.values:
@@ -267,11 +291,14 @@ class _Shell:
 
     def _split(self, text: str) -> list[str]:
         """A value at its blanks; an expression in it is one piece."""
-        open_ones = [one for one in self.unknown if one in text and re.search(r"\s", one)]
-        for number, one in enumerate(sorted(open_ones, key=len, reverse=True)):
+        pieces = text.split()
+        if len(pieces) < 2:
+            return pieces
+        ones = sorted((one for one in self.unknown if re.search(r"\s", one) and one in text), key=len, reverse=True)
+        for number, one in enumerate(ones):
             text = text.replace(one, f"{MARK}{number}{MARK}")
         pieces = text.split()
-        for number, one in enumerate(sorted(open_ones, key=len, reverse=True)):
+        for number, one in enumerate(ones):
             pieces = [piece.replace(f"{MARK}{number}{MARK}", one) for piece in pieces]
         return pieces
 
@@ -321,12 +348,10 @@ class _Shell:
 
     def _sum(self, text: str, depth: int) -> str | None:
         """The number that an arithmetic expression gives."""
-        bare = re.sub(rf"(?<![\w$]){NAME}", r"$\g<0>", text)
-        plain, inner = marked(bare)
-        values = [self._value(one, depth + 1) for one in inner]
-        if not all(value is not None and value.isascii() and value.isdigit() for value in values):
-            return None
-        return _calculated(re.sub(MARKED, lambda mark: values[int(mark[1])] or "0", plain))
+        plain, inner = marked(text)
+        values = [self._value(one, depth + 1) or "" for one in inner]
+        numbers = re.sub(MARKED, lambda mark: values[int(mark[1])] or "?", plain)
+        return _calculated(re.sub(NAME, lambda name: self._held(name[0]) or "?", numbers))
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -376,7 +401,7 @@ def _as_quoted(document: str) -> str:
 
 def _commands(words: Sequence[str], shell: _Shell) -> Iterator[_Raw]:
     """The commands between the signs; what brackets and ``&&`` mean for them is told to the shell."""
-    raw, place, count = _Raw([], {}), 0, 0
+    raw, place = _Raw([], {}), 0
     while place < len(words):
         word = words[place]
         following = words[place + 1] if place + 1 < len(words) else ""
@@ -389,25 +414,12 @@ def _commands(words: Sequence[str], shell: _Shell) -> Iterator[_Raw]:
         else:
             place, rest = place + 1, word
         if rest.startswith("(("):
-            place = _behind_sum(words, place, shell)
-        elif rest:
+            place, rest = _behind_sum(words, place, shell)
+        if rest:
             yield raw
-            raw, count = _Raw([], {}), count + 1
-            _tell(rest, shell)
-        if count > _MOST_COMMANDS:
-            return
+            raw = _Raw([], {})
+            shell.hear(rest)
     yield raw
-
-
-def _tell(signs: str, shell: _Shell) -> None:
-    """What signs between commands mean for those behind them."""
-    shell.defines = signs.startswith("()")
-    for sign in signs[2:] if shell.defines else signs:
-        if sign == "(":
-            shell.begin_subshell()
-        elif sign == ")":
-            shell.end_subshell()
-    shell.perhaps = "&&" in signs or "||" in signs
 
 
 def _array(words: Sequence[str], place: int) -> tuple[int, list[str], str]:
@@ -423,9 +435,9 @@ def _array(words: Sequence[str], place: int) -> tuple[int, list[str], str]:
     return place + 1, elements, rest.partition(")")[2]
 
 
-def _behind_sum(words: Sequence[str], place: int, shell: _Shell) -> int:
-    """The place behind ``((…))``, whose variables only a run tells."""
+def _behind_sum(words: Sequence[str], place: int, shell: _Shell) -> tuple[int, str]:
+    """The place behind ``((…))``, whose variables only a run tells, and the signs that follow at once."""
     end = next((end for end in range(place, len(words)) if words[end].startswith("))")), len(words))
     for name in re.findall(rf"({NAME})(?=\s*(?:[^=!<>\s]?=[^=]|\+\+|--))", " ".join((*words[place:end], ""))):
         shell.forget(name)
-    return end + 1
+    return end + 1, words[end][2:] if end < len(words) else ""

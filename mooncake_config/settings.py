@@ -203,3 +203,6 @@ class StoreSettings(BaseSettings):
 
 FIELDS: tuple[FieldSpec, ...] = field_specs(StoreSettings)
 """The table, row by row."""
+
+BY_VARIABLE: dict[str, FieldSpec] = {spec.wiring.variable: spec for spec in FIELDS if spec.wiring.variable}
+"""The fields that have a variable, by its name."""

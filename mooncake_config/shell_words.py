@@ -20,7 +20,7 @@ _HERE_DOCUMENT = (
 )
 _RUN = r"""[^\\'"#$`<>&()]+|\\(?P<literal>[$`])|\\."""
 _PLAIN_IN_QUOTES = rf"(?s)(?P<dropped>\\\n)|{_RUN}"
-_PLAIN = rf"""(?s)(?P<dropped>\\\n|\$(?=")|[<>]&[0-9-]+|&(?=>))|{_RUN}|'[^']*'|<+"""
+_PLAIN = rf"""(?s)(?P<dropped>\\\n|\$(?=")|[<>]&[0-9-]+|&(?=>)|(?<=>)\|)|{_RUN}|'[^']*'|<+"""
 """What a shell takes as it stands: a run of letters, an escape, a quotation in single quotes."""
 _ANSI = r"(?s)\$'(?:\\.|[^'\\])*'"
 
@@ -51,7 +51,10 @@ def split(text: str, blanks: str = " \t\r", signs: str = BETWEEN_COMMANDS) -> li
     """
     lexer = shlex.shlex(text, posix=True, punctuation_chars=signs)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = blanks, True, ""
-    return list(lexer)
+    try:
+        return list(lexer)
+    except ValueError:
+        raise ValueError("a quotation is not closed") from None
 
 
 class _Scanner:
@@ -158,14 +161,14 @@ def _ends_word(piece: str) -> bool:
 
 
 def _end_of_braces(text: str, place: int) -> int:
-    """Behind the brace that closes the one before a place; those in quotations count for nothing, as bash has it."""
+    """Behind the first brace that closes; only another ``${`` opens one more, and those in quotations count nothing."""
     depth = 1
-    signs = re.compile(r"""(?s)'[^']*'|"(?:\\.|[^"\\])*"|\\.|['"{}]""")
+    signs = re.compile(r"""(?s)'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$\{|['"}]""")
     while found := signs.search(text, place):
         place = found.end()
         if found.group() in ("'", '"'):
             break
-        depth += (found.group() == "{") - (found.group() == "}")
+        depth += (found.group() == "${") - (found.group() == "}")
         if depth == 0:
             return place
     raise ValueError("a substitution is not closed")

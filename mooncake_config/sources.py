@@ -18,6 +18,7 @@ from mooncake_config.provenance import Claim, Origin, Source
 from mooncake_config.ray_node import NodeAddress, find_node_address
 
 KWARGS_SPOT = "init kwargs"
+PASTED_SPOT = "pasted command"
 RUNTIME_ENV_FLAG = "--runtime-env-json"
 """Where a ``ray job submit`` has the variables of a job."""
 SCHEMA_KEY = "$schema"

@@ -22,6 +22,9 @@ class Role(str, Enum):
     DRIVER = "driver"
 
 
+RANK_VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+"""Where a launcher tells a process its number on its node, and how many there are."""
+
 _LEAST = {"num_nodes": 1, "trainer_nodes": 1, "local_rank": 0, "processes_per_node": 1}
 
 
@@ -54,7 +57,8 @@ class Topology:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
-            raise ValueError(f"{name} must be {least} or more, not {value}")
+            if value < least:
+                raise ValueError(f"{name} must be {least} or more, not {value}")
         if self.node_ip is not None:
             if not isinstance(self.node_ip, str):
                 raise TypeError(f"node_ip must be text, not {type(self.node_ip).__name__}")
@@ -84,9 +88,9 @@ def complete_topology(
     faults: list[Fault] = []
     rank, size = given.local_rank, given.processes_per_node
     if rank is None:
-        rank = _whole_number(environ, "LOCAL_RANK", 0, faults)
+        rank = _whole_number(environ, RANK_VARIABLES[0], 0, faults)
     if size is None:
-        size = _whole_number(environ, "LOCAL_WORLD_SIZE", 1, faults)
+        size = _whole_number(environ, RANK_VARIABLES[1], 1, faults)
     nodes = given.num_nodes or count_nodes()
     return Topology(nodes, given.trainer_nodes or nodes, rank, size, given.node_ip), tuple(faults)
 

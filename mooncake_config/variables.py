@@ -93,7 +93,7 @@ _OTHER_NAMES = frozenset((*_BARE_NAMES, *FOREIGN, *GID_INDEX_NAMES))
 _RELATED_STARTS = ("MOONCAKE", "mooncake", "Mooncake", "MoonCake", "MC_", "mc_")
 
 _FIRST_LETTERS = frozenset(start[0] for start in _RELATED_STARTS)
-_LAST_LETTERS = frozenset(name[-3:] for name in (*_TAILS, *_OTHER_NAMES))
+_ENDS = frozenset(name[-3:] for name in (*_TAILS, *_OTHER_NAMES))
 
 
 def related_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -101,11 +101,11 @@ def related_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
     The end finds a prefix that is misspelt (``MOONCKE_MASTER``).
     """
-    # Every start goes through the whole environment, so single letters decide first, and most names end there.
+    # Every start goes through the whole environment, so a few letters decide first, and most names end there.
     return {
         name: environ[name]
         for name in environ
-        if (name[-3:] in _LAST_LETTERS and (name.endswith(_TAILS) or name in _OTHER_NAMES))
+        if (name[-3:] in _ENDS and (name.endswith(_TAILS) or name in _OTHER_NAMES))
         or (name[:1] in _FIRST_LETTERS and name.startswith(_RELATED_STARTS))
     }
 

@@ -249,23 +249,45 @@ def test_launch_without_our_flags() -> None:
     assert [fault.offence for fault in pasted.faults] == ["unopened-file"]
 
 
-def test_script_that_only_exports() -> None:
-    """A script that launches nothing is read to its end."""
-    assert read(["bash", "-c", "export MOONCAKE_MASTER=a:1\nexport MOONCAKE_PROTOCOL=tcp"]).variables == {
-        "MOONCAKE_MASTER": "a:1",
-        "MOONCAKE_PROTOCOL": "tcp",
-    }
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export MOONCAKE_MASTER=a:1\nexport MOONCAKE_PROTOCOL=tcp",
+        "cd /job\nexport MOONCAKE_MASTER=a:1 MOONCAKE_PROTOCOL=tcp",
+        "export MOONCAKE_MASTER=a:1\nMOONCAKE_PROTOCOL=tcp miles-train --lr 1\necho done",
+    ],
+)
+def test_script_without_a_launch(script: str) -> None:
+    """A script in which nothing looks like a training is read as a whole."""
+    assert read(["bash", "-c", script]).variables == {"MOONCAKE_MASTER": "a:1", "MOONCAKE_PROTOCOL": "tcp"}
+
+
+def test_variable_of_another_script() -> None:
+    """A variable that some other script of the line keeps for itself is no business of the training."""
+    pasted = read(["bash", "-c", "bash -c 'MOONCAKE_MASTER=b:1; mooncake_master'\npython3 train.py"])
+    assert (pasted.variables, pasted.faults) == ({}, ())
 
 
 def test_variable_that_is_not_exported() -> None:
-    """A variable of ours that a script sets for itself is none of the training's, and is told."""
-    pasted = read(["bash", "-c", "MOONCAKE_MASTER=a:1\nMOONCAKE_X=1\npython3 train.py"])
-    assert pasted.variables == {}
-    (fault,) = pasted.faults
-    assert (fault.offence, fault.fields) == ("not-exported", ("master_server_address",))
-    assert fault.message == (
-        "the script sets MOONCAKE_MASTER to a:1 and does not export it, so no program that it starts has it."
-    )
+    """A variable that a script sets for itself is none of the training's."""
+    pasted = read(["bash", "-c", "MOONCAKE_MASTER=a:1\npython3 train.py"])
+    assert (pasted.variables, pasted.kept) == ({}, {"MOONCAKE_MASTER": "a:1"})
+
+
+@pytest.mark.parametrize(
+    "line", ["export $(grep -v '^#' .env | xargs)", 'eval "$(mooncake-config explain --format env)"']
+)
+def test_variables_that_an_expression_sets(line: str) -> None:
+    """An expression whose words are exported or run may set any variable, which is told."""
+    (fault,) = read(["bash", "-c", f"{line}\npython3 train.py"]).faults
+    assert (fault.offence, fault.fields, fault.origin.spot) == ("known-at-run-time", (), "pasted command")
+
+
+@pytest.mark.parametrize("flag", ["--object-store-backend", "--mooncake-store-init-kwargs"])
+def test_flag_at_the_end_of_a_line(flag: str) -> None:
+    """A flag that ends its line has no value; what ends the line is none."""
+    with pytest.raises(WrongUse, match=f"{flag} in the pasted command has no value"):
+        read(["bash", "-c", f"python3 train.py {flag}\necho done"])
 
 
 def test_windows_line_ends() -> None:

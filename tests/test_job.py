@@ -138,3 +138,31 @@ def test_nothing_is_dropped_for_ray() -> None:
     """With Ray's object store nobody needs the variables."""
     for command in ("env -i t.py", "sudo t.py", RAY_JOB):
         assert examine(job(command, backend=Backend.RAY).resolve()) == ()
+
+
+def test_variable_that_a_script_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of ours that a script sets and does not export is told, with the line that mends it."""
+    monkeypatch.delenv("MOONCAKE_MASTER")
+    (finding,) = found(job("bash -c 'MOONCAKE_MASTER=a:1; python3 train.py'").resolve(), "MC139")
+    assert finding.fields == ("master_server_address",)
+    assert finding.message == (
+        "the script sets MOONCAKE_MASTER to a:1 and does not export it, so no program that it starts has it."
+    )
+    assert finding.fix == "write export MOONCAKE_MASTER=… there."
+
+
+def test_variable_that_reaches_the_init_kwargs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that a script keeps, and hands over in the init kwargs, is nothing to tell."""
+    monkeypatch.delenv("MOONCAKE_MASTER")
+    kwargs = '{\\"master_server_address\\": \\"$MOONCAKE_MASTER\\"}'
+    script = f'MOONCAKE_MASTER=a:1; python3 train.py --mooncake-store-init-kwargs "{kwargs}"'
+    process = job(shlex.join(["bash", "-c", script])).resolve()
+    assert process.values["master_server_address"] == "a:1"
+    assert found(process, "MC139") == []
+
+
+def test_variable_that_the_init_kwargs_outdo() -> None:
+    """What only a run tells of a variable is no loss where the init kwargs have the field."""
+    kwargs = '{"master_server_address": "a:1"}'
+    script = f"MOONCAKE_MASTER=$(x):1 ray job submit -- python3 x.py --mooncake-store-init-kwargs '{kwargs}'"
+    assert found(job(shlex.join(["bash", "-c", script])).resolve(), "MC132") == []

@@ -40,6 +40,29 @@ def test_variable_can_be_set(expression: str) -> None:
     assert fault.fix == "to have it checked, set HEAD in the script, or write in its place what it will be."
 
 
+def test_password_in_an_expression() -> None:
+    """An expression is shown as any other text: without a password, and without the column of another text."""
+    secret = "$(curl -u me:s3cr3t http://h)"
+    reading = RunTime([secret]).init_kwargs(f'{{"master_server_address": "{secret}", }}')
+    assert isinstance(reading, Reading)
+    (fault,) = reading.faults
+    assert "s3cr3t" not in fault.message + fault.fix
+    assert "column" not in fault.message
+
+
+def test_number_that_stands_for_nothing() -> None:
+    """A number that looks like those which stand for expressions is what it is."""
+    run_time = RunTime(["$A"])
+    assert run_time.restored(run_time.tokened("$A 72634019587999")) == "$A 72634019587999"
+
+
+def test_own_value() -> None:
+    """A variable that is set from elsewhere, or otherwise in a branch, is told by its name."""
+    fault = RunTime(["$A"]).fault("A", "$A", (), Origin(Source.ENV, "A"))
+    assert fault.message == "what A holds is known when the script runs, so it is not checked here."
+    assert fault.fix == "to have it checked, write there what it will be."
+
+
 def test_init_kwargs_without_an_expression() -> None:
     """Init kwargs that hold no such expression stay the text that they are."""
     assert RunTime(["$A"]).init_kwargs('{"protocol": "$B"}') == '{"protocol": "$B"}'
@@ -81,6 +104,9 @@ def test_form_that_a_run_decides(text: str, offences: list[str]) -> None:
         ("LOCAL_RANK=$SLURM_LOCALID python3 train.py", ["MC100", "MC131", "MC138"]),
         ("python3 train.py --object-store-backend $1", ["MC100", "MC138"]),
         ("A=$1 python3 train.py", ["MC100", "MC131"]),
+        ("export MOONCAKE_MASTER=a:1 MOONCAKE_LOCAL_HOSTNAME=$(hostname -i); python3 x.py", ["MC131", "MC138"]),
+        ("export MOONCAKE_MASTER=a:1 MOONCAKE_LOCAL_BUFFER_SIZE=$B\npython3 x.py", ["MC131", "MC138"]),
+        ("export $(cat .env)\npython3 x.py", ["MC131", "MC138"]),
     ],
 )
 def test_what_follows(script: str, codes: list[str], capsys: pytest.CaptureFixture[str]) -> None:

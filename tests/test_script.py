@@ -25,6 +25,11 @@ def last(text: str, **environ: str) -> Command:
         ('A=(a # it\'s\n b\n); x "${A[@]}"', "b"),
         ("x $((2 * (3 + 4) % 5 ** 2))", "14"),
         ("A=4; x $((A<<10))", "4096"),
+        ("A=4; x $((${A} << 10))", "4096"),
+        ("x $((4 * ${A:-8}))", "32"),
+        ('A=V; x "${A:-{"x": 1}}"', "V}"),
+        ("A=1 B=$A; x $B", "1"),
+        ("HERE=1 x $HERE", "here"),
         ('x "$(cat <<EOF\n{"a": "$HERE"}\nEOF\n)"', '{"a": "here"}'),
         ("x \"$(cat <<'EOF'\n$HERE\nEOF\n)\"", "$HERE"),
         ('x "${A:+--a $A}" ${HERE:+yes}', "yes"),
@@ -75,7 +80,7 @@ def test_expansion(script: str, word: str) -> None:
         "$(echo $(id) ')' \")\")",
         "$(\n # the head's\n hostname)",
         "$(python3 - <<'EOF'\n# it's a (test\nEOF\n)",
-        "`hostname`",
+        "`hostname -i`",
         "$HEAD",
         "${HEAD}",
         "${HEAD:?no head}",
@@ -108,6 +113,8 @@ def test_known_when_it_runs(line: str, expression: str) -> None:
         "x || export HERE=there",
         "f() { HERE=there; }",
         "function f {\n HERE=there\n}",
+        "f() { HERE=there; }\nHERE=third\nf",
+        "x && { y; HERE=there; }",
         "for HERE in a b; do x; done",
         "read -r HERE <<< there",
         "printf -v HERE there",
@@ -153,6 +160,10 @@ def test_variable_that_stays(line: str) -> None:
         ("declare A=1; x", {}, {"A": "1"}),
         ("set -a; A=1; set +a; B=2; x", {"A": "1"}, {"B": "2"}),
         ("set -o allexport; A=1; x", {"A": "1"}, {}),
+        ("set -ea; A=1; x", {"A": "1"}, {}),
+        ("declare +x A=1; x", {}, {"A": "1"}),
+        ("time A=1 x", {"A": "1"}, {}),
+        ("for ((i=0; i<3; i++)); do A=1 x; done", {"A": "1"}, {"i": "$i"}),
         ("A=1 x", {"A": "1"}, {}),
         ("A=1 B=2 x C=3", {"A": "1", "B": "2"}, {}),
         ("HERE=1; x", {"HERE": "1"}, {}),
@@ -177,10 +188,22 @@ def test_not_closed(text: str) -> None:
         read_script(text, {})
 
 
+def test_file_that_a_command_makes() -> None:
+    """The name of a file that another command writes into is one word that is known when it runs."""
+    assert last("x <(sort -u f) y").words == ("x", "<(sort -u f)", "y")
+
+
 def test_does_not_grow() -> None:
     """A script that doubles a text again and again is read in a moment."""
     commands = read_script("A=xxxxxxxxxxxxxxxx; " + "A=$A$A$A$A$A$A$A$A; x $A; " * 200, {}).commands
     assert sum(len(word) for command in commands for word in command.words) < 5_000_000
+    commands = read_script("A=(x)\n" + "A=(${A[@]} ${A[@]})\n" * 500 + "x ${A[@]}", {}).commands
+    assert sum(len(command.words) for command in commands) < 50_000
+
+
+def test_ends() -> None:
+    """A script that runs itself again and again is read to the end that is set to it."""
+    assert len(read_script('X=\'x; eval "$X"; eval "$X"\'; eval "$X"', {}).commands) <= 10_000
 
 
 _BARE = ["$A", "${A}", "${B:-b}", "${B-c d}", "${E:-e}", "${E-f}", "${B:=1 2}", "$B", "${E:=$A}", "x", "#", "=", ":"]

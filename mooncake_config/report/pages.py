@@ -252,9 +252,10 @@ def value_text(spec: FieldSpec, value: Value) -> str:
 def _footnotes(process: Process) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    open_fields = [name for fault in process.faults if fault.offence == "known-at-run-time" for name in fault.fields]
-    if open_fields:
-        yield Text(f"\nOnly a run of the script tells {', '.join(open_fields)}; above is what holds without it.")
+    if process.open_fields:
+        yield Text(
+            f"\nOnly a run of the script tells {', '.join(process.open_fields)}; above is what holds without it."
+        )
     segment, buffer = process.size("global_segment_size"), process.size("local_buffer_size")
     if segment is None or buffer is None or process.backend is not Backend.MOONCAKE:
         return

@@ -234,10 +234,17 @@ def settle(findings: list[Finding], process: Process, ignore: Collection[str]) -
     """The findings that stand, worst first: ignored ones dropped, errors softened where the backend is Ray."""
     if not findings:
         return ()
-    kept = _not_ignored(findings, ignore)
+    kept = _not_ignored(_not_open(findings, process), ignore)
     if process.backend is Backend.RAY:
         kept = [_softened(item) for item in kept if not _is_about_rays_own_address(item)]
     return _worst_first(kept)
+
+
+def _not_open(findings: list[Finding], process: Process) -> list[Finding]:
+    """Without what is seen in a value that stands in for one that only a run of a script tells."""
+    left_open = {*process.open_fields}
+    read = {rule.name for rule in PROCESS_RULES if rule.by_reading} if left_open else set()
+    return [item for item in findings if item.rule in read or not left_open & {*item.fields}]
 
 
 def _is_about_rays_own_address(item: Finding) -> bool:

@@ -115,7 +115,7 @@ def misspelt_flag() -> None:
 
 @reported_by_reading("MC135", Severity.WARNING)
 def unreadable_script() -> None:
-    """The script of a `bash -c` in a pasted command has a quotation that is not closed, or Windows line ends.
+    """The script of a `bash -c` in a pasted command has a quotation or `$(` that is not closed, or Windows line ends.
 
     Why: no shell runs it as it stands, and no flag or variable in it can be told. Of a Windows line end a shell makes a
     part of the last word: the value "tcp" and a carriage return is no protocol.
@@ -160,7 +160,7 @@ def known_at_run_time() -> None:
     shell sets, and one that a branch, a loop or a function sets to something else. What a shell can tell beforehand is
     put in: `$HEAD` where the script or this shell sets it, `${HEAD:-10.0.0.5}`, `$((4 << 30))`, `$(cat <<EOF …)`.
 
-    Why: the value is left out of what is read, so nothing is said of it, and no other finding follows from its absence.
+    Why: the value is left out of what is read, so nothing is said of the setting, nor of the default in its place.
 
     Fix: to have it checked, set the variable in the script to what it will be, or write the value in its place.
 

@@ -13,7 +13,7 @@ from mooncake_config.protocols import devices_of
 from mooncake_config.provenance import Origin, Source
 from mooncake_config.rules.rule import Problem, rule
 from mooncake_config.sizes import DEFAULT_CHUNK, human_size
-from mooncake_config.sources import KWARGS_SPOT, RUNTIME_ENV_FLAG
+from mooncake_config.sources import KWARGS_SPOT, PASTED_SPOT, RUNTIME_ENV_FLAG
 from mooncake_config.topology import Role
 from mooncake_config.variables import kubernetes_master, meant_by
 
@@ -37,7 +37,7 @@ def missing_master(process: Process) -> Iterator[Problem]:
     """
     if process.winner("master_server_address") or process.backend is not Backend.MOONCAKE:
         return
-    if any(map(_leaves_the_master_open, process.faults)):
+    if any(map(_may_hold_the_master, process.faults)):
         return
     variables = process.variables.variables
     hint = kubernetes_master(variables)
@@ -65,11 +65,10 @@ _UNREAD = {
 """What may hold the master and could not be read, and the way to it."""
 
 
-def _leaves_the_master_open(fault: Fault) -> bool:
-    """Whether only a run of a script tells the master: itself, or the text of a flag in which it may stand."""
-    if fault.offence != "known-at-run-time":
-        return False
-    return "master_server_address" in fault.fields or fault.origin.spot in (INIT_KWARGS_FLAG, RUNTIME_ENV_FLAG)
+def _may_hold_the_master(fault: Fault) -> bool:
+    """Whether only a run of a script tells a text in which the master may stand: of a flag, or of its variables."""
+    is_whole = not fault.fields and fault.origin.spot in (INIT_KWARGS_FLAG, RUNTIME_ENV_FLAG, PASTED_SPOT)
+    return fault.offence == "known-at-run-time" and is_whole
 
 
 def _is_master(name: str, value: str) -> bool:

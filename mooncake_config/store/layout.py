@@ -334,7 +334,7 @@ _LIST_DTYPES: dict[type, list[np.dtype[Any]]] = {
 
 
 def _number_row(numbers: list[Any], kind: type, dtype: np.dtype[Any]) -> memoryview:
-    """The memory of a row, which Mooncake takes for a list, and gives back as one: everything but a NumPy array.
+    """The memory of a row, which Mooncake takes for a list, and gives back as one, as it does all but NumPy arrays.
 
     Raises:
         OverflowError: an integer is out of the range of 64 bits.
