@@ -347,8 +347,21 @@ _TELLING = (("echo",), ("printf",), ("cat",), ("grep",))
 
 
 def _line(command: Command, gathered: _Gathered, depth: int) -> _Line:
-    inside = _Gathered({**gathered.environ, **command.given}, [], gathered.unknown, {})
-    return _Line(command, tuple(_spelt_out(command.words, inside, depth - 1)), inside)
+    inside = _Gathered(environ={**gathered.environ, **command.given}, faults=[], unknown=gathered.unknown, kept={})
+    words = list(_spelt_out(command.words, inside, depth - 1))
+    if command.document and command.words and depth > 1 and _reads_script(command.words):
+        remote = any(_is_ssh(command.words, at) for at in range(len(command.words)))
+        words += [";", *_script_words(command.document, inside.elsewhere() if remote else inside, depth - 1)]
+    return _Line(command, tuple(words), inside)
+
+
+def _reads_script(words: Sequence[str]) -> bool:
+    """Whether what a command reads is a script: a shell without a file, an ``ssh`` without a command, an ``sbatch``."""
+    programs = [word.rpartition("/")[2] for word in words]
+    shell = next((at for at, program in enumerate(programs) if program in _SHELLS), None)
+    if shell is not None:
+        return "-s" in words or all(word.startswith("-") and "c" not in word for word in words[shell + 1 :])
+    return programs[0] == "sbatch" or (programs[0] == "ssh" and _remote_command(words, 0) is None)
 
 
 def _launch(lines: Sequence[_Line]) -> int | None:

@@ -37,11 +37,13 @@ class Command(NamedTuple):
         words: the program and its arguments, expanded.
         given: the variables that the script sets and hands to it, over those that the shell started with.
         kept: variables that the script sets, and hands to no command so far, since it exports none of them.
+        document: the lines of a here-document that it reads, None where it has none.
     """
 
     words: tuple[str, ...]
     given: Mapping[str, str]
     kept: Mapping[str, str]
+    document: str | None = None
 
 
 class Script(NamedTuple):
@@ -96,6 +98,7 @@ class _Shell:
         self.perhaps = self.defines = False
         self.ended = False
         self.count = 0
+        self.document: str | None = None
         self.exports: set[str] = set()
         self.by_functions: set[str] = set()
         self.expressions: list[Expression] = []
@@ -105,7 +108,7 @@ class _Shell:
         handed = self.exported | set(self.environ)
         given = {name: text for name, text in self.values.items() if name in handed}
         kept = {name: text for name, text in self.values.items() if name not in handed}
-        return Command(tuple(words), {**given, **(prefix or {})}, kept)
+        return Command(tuple(words), {**given, **(prefix or {})}, kept, self.document)
 
     def read(self, text: str, depth: int) -> Iterator[Command]:
         """The commands of a text, each expanded before the next is read."""
@@ -117,7 +120,8 @@ class _Shell:
         self.expressions = outer
 
     def _run(self, raw: _Raw, depth: int) -> Iterator[Command]:
-        words = self._without_keywords(raw.words)
+        self.document = None
+        words = self._without_keywords([word for word in raw.words if not self._takes_document(word)])
         prefix: dict[str, str] = {}
         for name, elements in raw.arrays.items():
             self._set_array(name, [one for element in elements for one in self._expanded(element)])
@@ -136,6 +140,16 @@ class _Shell:
             yield from self._builtin(program[0], words[1:], depth)
             return
         yield self.command((*program, *(word for raw_word in words[1:] for word in self._expanded(raw_word))), prefix)
+
+    def _takes_document(self, word: str) -> bool:
+        """Whether a word stands for a here-document, whose lines are then those of this command."""
+        found = re.fullmatch(MARKED, word)
+        expression = self.expressions[int(found[1])] if found else None
+        if expression is None or not expression.document:
+            return False
+        text = expression.text
+        self.document = text if expression.quoted else self._default(Expression(_as_quoted(text), quoted=True), 0)
+        return True
 
     def _without_keywords(self, words: list[str]) -> list[str]:
         """The words behind keywords, which open and close what runs perhaps, often or later."""
@@ -202,7 +216,10 @@ class _Shell:
         return words
 
     def _give(self, name: str, words: Sequence[str]) -> None:
-        """What ``unset`` takes away, and what ``read`` and its like give, which only a run tells."""
+        """What ``unset`` takes away, and what ``read`` and its like give: a here-document, or what only a run tells."""
+        if name == "read" and "-d" in words and self.document is not None and re.fullmatch(NAME, words[-1]):
+            self._assign(words[-1], self.document.strip())
+            return
         for word in words:
             if name != "unset" or self._runs_perhaps():
                 self.forget(word.partition("=")[0])

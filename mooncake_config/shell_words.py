@@ -15,9 +15,8 @@ MARKED = f"{MARK}([0-9]+){MARK}"
 
 _DEEPEST = 50
 _SPECIAL = re.escape("@*#?$!-0123456789")
-_HERE_DOCUMENT = (
-    r"""<<(?P<indented>-?)[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"\n]+)(?P=quote)|\\?(?P<bare>[A-Za-z_][\w.-]*))"""
-)
+_DELIMITER = r"""(?P<quote>['"])(?P<quoted>[^'"\n]+)(?P=quote)|(?P<escaped>\\?)(?P<bare>[A-Za-z_][\w.-]*)"""
+_HERE_DOCUMENT = rf"<<(?P<indented>-?)[ \t]*(?:{_DELIMITER})"
 _RUN = r"""[^\\'"#$`<>&()]+|\\(?P<literal>[$`])|\\."""
 _PLAIN_IN_QUOTES = rf"(?s)(?P<dropped>\\\n)|{_RUN}"
 _PLAIN = rf"""(?s)(?P<dropped>\\\n|\$(?=")|[<>]&[0-9-]+|&(?=>)|(?<=>)\|)|{_RUN}|'[^']*'|<+"""
@@ -26,14 +25,18 @@ _ANSI = r"(?s)\$'(?:\\.|[^'\\])*'"
 
 
 class Expression(NamedTuple):
-    """What a shell replaces, as it stands, and whether it stands in double quotes, where the result is one word."""
+    """What a shell replaces, as it stands, and whether it stands in double quotes, where the result is one word.
+
+    ``document``: the lines of a here-document, which is no word at all; ``quoted`` says that nothing in it is replaced.
+    """
 
     text: str
     quoted: bool
+    document: bool = False
 
 
 def marked(text: str) -> tuple[str, list[Expression]]:
-    """The text without comments and here-documents, and each expression as a mark with its number.
+    """The text without comments, and each expression and here-document as a mark with its number.
 
     Raises:
         ValueError: a substitution is not closed.
@@ -123,7 +126,11 @@ class _Scanner:
             return place + len(self.text[place:].partition("\n")[0])
         document = re.compile(_HERE_DOCUMENT).match(self.text, place)
         if document:
-            self.text = _without_document(self.text, document)
+            self.text, lines = _without_document(self.text, document)
+            self.pieces.append(f" {MARK}{len(self.expressions)}{MARK} ")
+            self.expressions.append(
+                Expression(lines, document["bare"] is None or document["escaped"] != "", document=True)
+            )
             return document.end()
         return None
 
@@ -174,10 +181,13 @@ def _end_of_braces(text: str, place: int) -> int:
     raise ValueError("a substitution is not closed")
 
 
-def _without_document(text: str, begun: re.Match[str]) -> str:
-    """The text without the lines of a here-document, which are what some program reads and no words."""
+def _without_document(text: str, begun: re.Match[str]) -> tuple[str, str]:
+    """The text without the lines of a here-document, and these lines."""
     indent = r"\t*" if begun["indented"] else ""
     first = text.find("\n", begun.end()) + 1
     delimiter = re.escape(begun["quoted"] or begun["bare"])
     last = re.compile(rf"(?m)^{indent}{delimiter}$\n?").search(text, first) if first else None
-    return text[:first] + text[last.end() :] if last else text
+    if last is None:
+        return text, ""
+    lines = text[first : last.start()]
+    return text[:first] + text[last.end() :], re.sub(r"(?m)^\t+", "", lines) if indent else lines

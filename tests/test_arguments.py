@@ -262,6 +262,25 @@ def test_script_without_a_launch(script: str) -> None:
     assert read(["bash", "-c", script]).variables == {"MOONCAKE_MASTER": "a:1", "MOONCAKE_PROTOCOL": "tcp"}
 
 
+@pytest.mark.parametrize(
+    ("program", "master"),
+    [
+        ("bash", "here:1"),
+        ("srun -N2 bash -x", "here:1"),
+        ("bash -s --", "here:1"),
+        ("sbatch -N 2", "here:1"),
+        ("ssh node-2 bash -s", "here:1"),
+        ("ssh node-2", "here:1"),
+        ("cat", None),
+        ("bash run.py", None),
+    ],
+)
+def test_script_in_a_here_document(program: str, master: str | None) -> None:
+    """A here-document that a shell reads is a script, in which this one has put its variables; any other is none."""
+    script = f"H=here\n{program} <<EOF\nexport MOONCAKE_MASTER=$H:1\npython3 train.py\nEOF\n"
+    assert read(["bash", "-c", script]).variables.get("MOONCAKE_MASTER") == master
+
+
 def test_variable_of_another_script() -> None:
     """A variable that some other script of the line keeps for itself is no business of the training."""
     pasted = read(["bash", "-c", "bash -c 'MOONCAKE_MASTER=b:1; mooncake_master'\npython3 train.py"])
@@ -477,7 +496,13 @@ def test_unreadable_script(words: list[str]) -> None:
     st.lists(
         st.text()
         | st.sampled_from(
-            ["bash", "-c", "env", "--", "docker", "-e", "ray", "job", "submit", "ssh", "source", "--runtime-env"]
+            [
+                *("bash", "-c", "env", "--", "docker", "-e", "ray", "job", "submit", "ssh", "source", "--runtime-env"),
+                "<<EOF\nx\nEOF",
+                "bash <<E\n$(a) x.py\nE",
+                "A=(b $c)\nx.py ${A[@]}",
+                "if x; then export A=1; fi",
+            ]
         )
     )
 )

@@ -32,6 +32,7 @@ def last(text: str, **environ: str) -> Command:
         ("HERE=1 x $HERE", "here"),
         ('x "$(cat <<EOF\n{"a": "$HERE"}\nEOF\n)"', '{"a": "here"}'),
         ("x \"$(cat <<'EOF'\n$HERE\nEOF\n)\"", "$HERE"),
+        ('read -r -d \'\' A <<EOF\n{"a": "$HERE"}\nEOF\nx "$A"', '{"a": "here"}'),
         ('x "${A:+--a $A}" ${HERE:+yes}', "yes"),
         ('unset HERE; x "$HERE"', ""),
         ("(HERE=there); x $HERE", "here"),
@@ -186,6 +187,21 @@ def test_not_closed(text: str) -> None:
     """A quotation or a substitution that is not closed, or is nested beyond reason, is no script."""
     with pytest.raises(ValueError, match=r"closing|closed|deeply"):
         read_script(text, {})
+
+
+@pytest.mark.parametrize(
+    ("sign", "document"),
+    [
+        ("<<EOF", "\there it's $(x)\n"),
+        ("<<-EOF", "here it's $(x)\n"),
+        ("<<'EOF'", "\t$HERE it's $(x)\n"),
+        ("<<\\EOF", "\t$HERE it's $(x)\n"),
+    ],
+)
+def test_here_document(sign: str, document: str) -> None:
+    """A command has the lines of its here-document, in which variables are put in unless its end is quoted."""
+    command = last(f"x {sign} >f\n\t$HERE it's $(x)\nEOF\n", HERE="here")
+    assert (command.words, command.document) == (("x", ">f"), document)
 
 
 def test_file_that_a_command_makes() -> None:
