@@ -210,7 +210,7 @@ def read_pasted_command(words: Sequence[str], environ: Mapping[str, str]) -> Pas
         init_kwargs=run_time.init_kwargs(flags[INIT_KWARGS_FLAG]) if INIT_KWARGS_FLAG in flags else None,
         unknown=unknown,
         unknown_flags=frozenset(unknown_flags),
-        kept={name: text for name, text in gathered.kept.items() if name not in {**variables, **unknown}},
+        kept={name: text for name, text in gathered.kept.items() if name not in variables and name not in unknown},
     )
 
 
@@ -243,9 +243,8 @@ def _spelt_out(words: Sequence[str], gathered: _Gathered, depth: int) -> Iterato
         if depth and (start := _remote_command(words, at)):
             end = next((end for end in range(start, len(words)) if _separates(words[end])), len(words))
             yield from (*words[at:start], ";")
-            yield from _script_words(
-                " ".join(words[start:end]), gathered.elsewhere(), depth
-            )  # as ssh itself joins them
+            command = " ".join(words[start:end])  # as ssh itself joins them
+            yield from _script_words(command, gathered.elsewhere(), depth)
             yield from _spelt_out(words[end:], gathered, depth)
             return
         if state == "script" and depth:
@@ -297,8 +296,8 @@ def _script_words(text: str, gathered: _Gathered, depth: int) -> Iterator[str]:
     try:
         script = read_script(text.replace("\r\n", "\n"), gathered.environ)
     except ValueError as error:
-        message = f"{error} in {shown(text)}, so no shell can run it as it stands, and nothing of it is read here."
-        fix = "close the quotation, or paste the command as it stands in the script, without a shell before it."
+        message = f"{error} in {shown(text)}: nothing of it is read here."
+        fix = "mend that, or paste the command as it stands in the script, without a shell before it."
         gathered.faults.append(Fault("unreadable-script", (), _PASTED, message, fix))
         return
     if "\r\n" in text:

@@ -18,6 +18,7 @@ from mooncake_config.topology import RANK_VARIABLES
 _TOKEN = "72634019587"
 """What begins the numbers that stand for expressions: no setting holds it."""
 _MOST = 1000
+"""Expressions that are told apart: as many as there are numbers of three digits."""
 
 
 class RunTime:

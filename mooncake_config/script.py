@@ -25,7 +25,8 @@ _SETTING = ("read", "mapfile", "readarray", "getopts", "let")
 """Commands that give variables a value which only a run tells."""
 _LONGEST_VALUE = 10_000
 _LONGEST_WORD = 100_000
-_MOST_COMMANDS = _MOST_ELEMENTS = 10_000
+_MOST_COMMANDS = 2_000
+_MOST_ELEMENTS = 10_000
 _DEEPEST = 20
 """What bounds the text that a script can make of itself, and how deep a default may hide in another."""
 
@@ -68,7 +69,7 @@ def read_script(text: str, environ: Mapping[str, str]) -> Script:
         environ: the variables that the shell starts with.
 
     Raises:
-        ValueError: a quotation or a substitution is not closed.
+        ValueError: a quotation or a substitution is not closed, or the script has more commands than any.
     """
     shell = _Shell(environ)
     commands = tuple(shell.read(text.replace(MARK, ""), 0))
@@ -115,7 +116,9 @@ class _Shell:
         outer, (plain, self.expressions) = self.expressions, marked(text)
         for raw in _commands(split(plain), self):
             self.count += 1
-            if not self.ended and self.count < _MOST_COMMANDS:
+            if self.count > _MOST_COMMANDS:
+                raise ValueError(f"more than {_MOST_COMMANDS:,} commands stand")
+            if not self.ended:
                 yield from self._run(raw, depth)
         self.expressions = outer
 
