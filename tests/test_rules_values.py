@@ -150,6 +150,22 @@ def test_port_of_another_service(port: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("environ", "way"),
+    [
+        ({"MOONCAKE_MASTER": "0.0.0.0:6379"}, "such as HOST:50051."),
+        ({"MOONCAKE_MASTER": "[::]:6379"}, "such as HOST:50051."),
+        ({"MOONCAKE_MASTER": "etcd://239.1.1.1:50051"}, "write HOST:50051 without etcd://"),
+        ({"MOONCAKE_TE_META_DATA_SERVER": "http://0.0.0.0:2379/metadata"}, "such as http://HOST:8080/metadata."),
+        ({"MOONCAKE_MASTER": "[fd00::5]:6379"}, "such as [fd00::5]:50051."),
+    ],
+)
+def test_way_out_holds_no_address_of_nobody(environ: dict[str, str], way: str) -> None:
+    """The address that is to be written instead of one with a wrong port is none that another rule refuses."""
+    (finding,) = found(ask({"MOONCAKE_MASTER": "10.0.0.5:50051", **environ}), "MC052")
+    assert way in finding.fix
+
+
+@pytest.mark.parametrize(
     ("metadata", "says", "way"),
     [
         ("http://head:50051/metadata", "50051 is where the master itself", "http://head:8080/metadata"),

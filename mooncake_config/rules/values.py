@@ -354,17 +354,23 @@ def port_of_another_service(process: Process) -> Iterator[Problem]:
     for name, endpoint in process.endpoints:
         service = _SERVICES.get(endpoint.port)
         if scheme == "etcd" and endpoint.port == 50051 and name == "master_server_address":
-            fix = f"write {Endpoint(endpoint.host, 50051)} without etcd:// for a master; etcd itself listens on 2379."
+            fix = f"write {_with_port(endpoint, 50051)} without etcd:// for a master; etcd itself listens on 2379."
             yield Problem((name,), "port 50051 is where a master listens by default, not etcd.", fix)
         if direct and service and name == "master_server_address":
             message = f"port {endpoint.port} is where {service} listens by default, not the master."
             yield Problem(
                 ("master_server_address",),
                 message,
-                f"write the master's --rpc_port, such as {shown(endpoint.host)}:50051.",
+                f"write the master's --rpc_port, such as {shown(_with_port(endpoint, 50051))}.",
             )
     if process.urls:
         yield from _metadata_port(process)
+
+
+def _with_port(endpoint: Endpoint, port: int) -> str:
+    """An endpoint to write instead; of a host that nobody can connect to only the place, since it is no way out."""
+    host = "HOST" if endpoint.reach in (Reach.WILDCARD, Reach.SEVERAL) else endpoint.host
+    return str(Endpoint(host, port))
 
 
 _METADATA_PORTS = {"http": 8080, "https": 8080, "etcd": 2379}
@@ -386,7 +392,7 @@ def _metadata_port(process: Process) -> Iterator[Problem]:
         if service:
             message = f"port {endpoint.port} is where {service} listens, not a metadata server."
             path = "/metadata" if own == 8080 else ""
-            url = f"{scheme}://{Endpoint(endpoint.host, own)}{path}"
+            url = f"{scheme}://{_with_port(endpoint, own)}{path}"
             yield Problem((name,), message, f"write the port of the metadata server, such as {shown(url)}.")
 
 
